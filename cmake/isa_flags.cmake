@@ -1,0 +1,18 @@
+# Gives each kernel source the compiler flags its file stem stands for, and nothing else those flags.
+set(CTK_ISA_FLAGS_x86_avx2 -mavx2 -mfma -mf16c)
+set(CTK_ISA_FLAGS_x86_avxvnni -mavx2 -mfma -mf16c -mavxvnni)
+set(CTK_ISA_FLAGS_x86_avx512vnni -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mprefer-vector-width=512)
+
+# ctk_isa_flags(TARGET): walks the target's sources; a file named <isa>.cpp or *_<isa>.cpp gets CTK_ISA_FLAGS_<isa>.
+# On another processor family the file compiles to nothing (its contents are guarded by the architecture macro).
+function(ctk_isa_flags target)
+  get_target_property(sources ${target} SOURCES)
+  foreach(source ${sources})
+    get_filename_component(stem ${source} NAME_WE)
+    foreach(isa x86_avx2 x86_avxvnni x86_avx512vnni)
+      if(stem MATCHES "${isa}$" AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+        set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${CTK_ISA_FLAGS_${isa}}")
+      endif()
+    endforeach()
+  endforeach()
+endfunction()

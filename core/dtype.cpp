@@ -1,0 +1,81 @@
+#include "core/dtype.h"
+
+#include <array>
+#include <bit>
+#include <utility>
+
+namespace ctk {
+namespace {
+
+struct DTypeRow {
+  DType dtype;
+  std::string_view name;
+  int bits;
+};
+
+constexpr std::array<DTypeRow, 16> kRows{{
+    {DType::f32, "f32", 32}, {DType::f64, "f64", 64}, {DType::f16, "f16", 16}, {DType::bf16, "bf16", 16},
+    {DType::i8, "i8", 8},    {DType::u8, "u8", 8},    {DType::i16, "i16", 16}, {DType::u16, "u16", 16},
+    {DType::i32, "i32", 32}, {DType::u32, "u32", 32}, {DType::i64, "i64", 64}, {DType::u64, "u64", 64},
+    {DType::boolean, "bool", 8}, {DType::i4, "i4", 4}, {DType::u4, "u4", 4}, {DType::string, "string", 0},
+}};
+
+}  // namespace
+
+int bits_of(DType dtype) { return kRows[static_cast<std::size_t>(dtype)].bits; }
+
+std::string_view name_of(DType dtype) { return kRows[static_cast<std::size_t>(dtype)].name; }
+
+std::optional<DType> dtype_from_name(std::string_view name) {
+  for (const DTypeRow& row : kRows) {
+    if (row.name == name) return row.dtype;
+  }
+  return std::nullopt;
+}
+
+bool is_float(DType dtype) {
+  return dtype == DType::f32 || dtype == DType::f64 || dtype == DType::f16 || dtype == DType::bf16;
+}
+
+float half_to_float(std::uint16_t bits) {
+  const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000u) << 16;
+  std::uint32_t exponent = (bits >> 10) & 0x1fu;
+  std::uint32_t mantissa = bits & 0x3ffu;
+  if (exponent == 0x1f) return std::bit_cast<float>(sign | 0x7f800000u | (mantissa << 13));
+  if (exponent == 0) {
+    if (mantissa == 0) return std::bit_cast<float>(sign);
+    exponent = 113;  // subnormal half: shift the leading one into place
+    while ((mantissa & 0x400u) == 0) {
+      mantissa <<= 1;
+      --exponent;
+    }
+    return std::bit_cast<float>(sign | (exponent << 23) | ((mantissa & 0x3ffu) << 13));
+  }
+  return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (mantissa << 13));
+}
+
+std::uint16_t float_to_half(float value) {
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint16_t sign = static_cast<std::uint16_t>((bits >> 16) & 0x8000u);
+  const std::uint32_t magnitude = bits & 0x7fffffffu;
+  if (magnitude > 0x7f800000u) return static_cast<std::uint16_t>(sign | 0x7e00u);
+  if (magnitude >= 0x477ff000u) return static_cast<std::uint16_t>(sign | 0x7c00u);  // rounds past 65504
+  if (magnitude < 0x38800000u) {
+    // Below the smallest normal half: adding 0.5 lines the half's last place up with the float's, so the
+    // hardware rounds to nearest even for us.
+    const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
+    return static_cast<std::uint16_t>(sign | (std::bit_cast<std::uint32_t>(shifted) - 0x3f000000u));
+  }
+  const std::uint32_t odd = (magnitude >> 13) & 1u;
+  return static_cast<std::uint16_t>(sign | ((magnitude - 0x38000000u + 0xfffu + odd) >> 13));
+}
+
+float bfloat_to_float(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
+
+std::uint16_t float_to_bfloat(float value) {
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<std::uint16_t>((bits >> 16) | 0x40u);
+  return static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+}
+
+}  // namespace ctk

@@ -1,0 +1,108 @@
+#include "core/file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+namespace ctk {
+namespace {
+
+Error system_error(const std::string& path, const std::string& doing) {
+  return input_error(path + ": " + doing + " failed: " + std::strerror(errno));
+}
+
+}  // namespace
+
+Result<MappedFile> MappedFile::open(const std::string& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return system_error(path, "opening for reading");
+  struct stat info {};
+  if (::fstat(descriptor, &info) != 0 || !S_ISREG(info.st_mode)) {
+    ::close(descriptor);
+    return input_error(path + ": expected a regular file");
+  }
+  MappedFile file;
+  const std::size_t size = static_cast<std::size_t>(info.st_size);
+  if (size != 0) {
+    void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+    if (address == MAP_FAILED) {
+      const Error error = system_error(path, "mapping");
+      ::close(descriptor);
+      return error;
+    }
+    file.bytes_ = {static_cast<const std::byte*>(address), size};
+    file.owner_ = std::shared_ptr<const void>(address, [size](const void* p) { ::munmap(const_cast<void*>(p), size); });
+  }
+  ::close(descriptor);
+  return file;
+}
+
+FileWriter::FileWriter(std::string path, std::string temporary, int descriptor)
+    : path_(std::move(path)), temporary_(std::move(temporary)), descriptor_(descriptor) {}
+
+FileWriter::FileWriter(FileWriter&& other) noexcept
+    : path_(std::move(other.path_)), temporary_(std::move(other.temporary_)), descriptor_(other.descriptor_) {
+  other.descriptor_ = -1;
+}
+
+FileWriter::~FileWriter() {
+  if (descriptor_ < 0) return;
+  ::close(descriptor_);
+  ::unlink(temporary_.c_str());
+}
+
+Result<FileWriter> FileWriter::create(const std::string& path) {
+  std::string temporary = path + ".part." + std::to_string(::getpid());
+  const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (descriptor < 0) return system_error(path, "opening for writing");
+  return FileWriter(path, std::move(temporary), descriptor);
+}
+
+Status FileWriter::append(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return system_error(path_, "writing");
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+  return {};
+}
+
+Status FileWriter::commit() {
+  if (::fsync(descriptor_) != 0 && errno != EINVAL && errno != EROFS) return system_error(path_, "writing");
+  const int descriptor = descriptor_;
+  descriptor_ = -1;
+  if (::close(descriptor) != 0 || ::rename(temporary_.c_str(), path_.c_str()) != 0) {
+    const Error error = system_error(path_, "writing");
+    ::unlink(temporary_.c_str());
+    return error;
+  }
+  return {};
+}
+
+Status write_file(const std::string& path, std::span<const std::byte> bytes) {
+  CTK_TRY(FileWriter writer, FileWriter::create(path));
+  CTK_CHECK(writer.append(bytes));
+  return writer.commit();
+}
+
+Status write_file(const std::string& path, std::string_view text) {
+  return write_file(path, std::as_bytes(std::span(text.data(), text.size())));
+}
+
+Result<std::string> read_text(const std::string& path) {
+  CTK_TRY(const MappedFile file, MappedFile::open(path));
+  return std::string(file.text());
+}
+
+bool is_same_file(const std::string& a, const std::string& b) {
+  std::error_code error;
+  return std::filesystem::equivalent(a, b, error) && !error;
+}
+
+}  // namespace ctk

@@ -1,0 +1,104 @@
+#include "core/quant_tensor.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace ctk {
+
+ActivationQuant activation_quant_from_range(float low, float high) {
+  // Zero must have a code of its own: padding and Relu rely on it.
+  const double lo = std::min(0.0, static_cast<double>(low));
+  const double hi = std::max(0.0, static_cast<double>(high));
+  if (lo == 0.0 && hi == 0.0) return {1.0f, 0};
+  float scale = static_cast<float>((hi - lo) / 255.0);
+  if (!(scale >= std::numeric_limits<float>::min())) scale = std::numeric_limits<float>::min();
+  if (!std::isfinite(scale)) scale = std::numeric_limits<float>::max();
+  const double zero = std::nearbyint(-lo / static_cast<double>(scale));
+  return {scale, static_cast<std::uint8_t>(std::clamp(zero, 0.0, 255.0))};
+}
+
+std::uint8_t quantize(float value, const ActivationQuant& q) {
+  const float zero = static_cast<float>(q.zero_point);
+  // Clamping first keeps the conversion defined for any float; NaN becomes the zero point.
+  const float scaled = value / q.scale;
+  const float clamped = std::min(std::max(scaled, -zero), 255.0f - zero);
+  if (std::isnan(clamped)) return q.zero_point;
+  return static_cast<std::uint8_t>(static_cast<int>(std::nearbyint(clamped)) + static_cast<int>(q.zero_point));
+}
+
+std::vector<std::int8_t> unpack_codes(const QuantTensor& weight) {
+  const Tensor& codes = weight.codes;
+  if (codes.dtype() == DType::i8) {
+    const auto values = codes.values<std::int8_t>();
+    return {values.begin(), values.end()};
+  }
+  std::vector<std::int8_t> out(codes.size());
+  const auto* bytes = static_cast<const std::uint8_t*>(codes.data());
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const int nibble = (bytes[i / 2] >> (4 * (i % 2))) & 15;
+    out[i] = static_cast<std::int8_t>(nibble >= 8 ? nibble - 16 : nibble);
+  }
+  return out;
+}
+
+Tensor pack_i4(const Shape& shape, std::span<const std::int8_t> codes) {
+  Tensor packed = Tensor::zeros(DType::i4, shape).value();
+  auto* bytes = static_cast<std::uint8_t*>(packed.mutable_data());
+  for (std::size_t i = 0; i < codes.size(); ++i) {
+    bytes[i / 2] = static_cast<std::uint8_t>(bytes[i / 2] | ((codes[i] & 15) << (4 * (i % 2))));
+  }
+  return packed;
+}
+
+std::vector<std::uint32_t> channel_of_elements(const Shape& shape, int channel_axis, int group_count) {
+  const std::size_t axis = static_cast<std::size_t>(channel_axis);
+  std::size_t inner = 1;
+  for (std::size_t d = axis + 1; d < shape.size(); ++d) inner *= static_cast<std::size_t>(shape[d]);
+  const std::size_t extent = static_cast<std::size_t>(shape[axis]);
+  const std::size_t total = elements(shape);
+  // With groups on the leading dimension (ConvTranspose), rows of group g feed channels g * extent + index.
+  const std::size_t rows_per_group = group_count > 1 ? static_cast<std::size_t>(shape[0] / group_count) : 0;
+  std::size_t row_size = total / std::max<std::size_t>(1, static_cast<std::size_t>(shape[0]));
+  std::vector<std::uint32_t> channels(total);
+  for (std::size_t i = 0; i < total; ++i) {
+    std::size_t channel = i / inner % extent;
+    if (group_count > 1) channel += i / row_size / rows_per_group * extent;
+    channels[i] = static_cast<std::uint32_t>(channel);
+  }
+  return channels;
+}
+
+Tensor dequantize(const QuantTensor& weight) {
+  Tensor out = Tensor::zeros(DType::f32, weight.codes.shape()).value();
+  auto values = out.mutable_values<float>();
+  const std::vector<std::int8_t> codes = unpack_codes(weight);
+  if (weight.scales.size() == 1) {
+    for (std::size_t i = 0; i < codes.size(); ++i) values[i] = static_cast<float>(codes[i]) * weight.scales[0];
+    return out;
+  }
+  const auto channels = channel_of_elements(weight.codes.shape(), weight.channel_axis, weight.group_count);
+  for (std::size_t i = 0; i < codes.size(); ++i) values[i] = static_cast<float>(codes[i]) * weight.scales[channels[i]];
+  return out;
+}
+
+QuantBias quantize_bias(std::span<const float> bias, float input_scale, std::span<const float> weight_scales) {
+  QuantBias out;
+  out.codes.reserve(bias.size());
+  for (std::size_t c = 0; c < bias.size(); ++c) {
+    const float scale = input_scale * weight_scales[weight_scales.size() == 1 ? 0 : c];
+    const double code = std::nearbyint(static_cast<double>(bias[c]) / static_cast<double>(scale));
+    const double fitted = std::clamp(code, -2147483648.0, 2147483647.0);
+    if (fitted != code) ++out.clipped;
+    out.codes.push_back(static_cast<std::int32_t>(fitted));
+  }
+  return out;
+}
+
+float least_weight_scale_for_bias(float bias, float input_scale) {
+  // 2^30 leaves as much room again for the products summed on top.
+  const double least = std::abs(static_cast<double>(bias)) / (static_cast<double>(input_scale) * 1073741824.0);
+  return static_cast<float>(least * (1.0 + 1e-6));
+}
+
+}  // namespace ctk

@@ -1,0 +1,62 @@
+// Quantized numbers: the rules that map codes to reals, written once.
+//
+// Activations: code q in uint8, real = (q - zero_point) * scale, scale > 0 and finite. Real 0 is code zero_point exactly.
+// Weights:     symmetric codes, real = code * scale[channel]; 8 bits use -127..127, 4 bits -8..7.
+// Bias:        int32 at scale s_in * s_w[channel], zero point 0, rounded to nearest, ties to even.
+// Rounding to a code is always: to nearest, ties to even, then saturate.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/quant_scheme.h"
+#include "core/tensor.h"
+
+namespace ctk {
+
+// The note on an activation value.
+struct ActivationQuant {
+  float scale = 1.0f;
+  std::uint8_t zero_point = 0;
+  bool operator==(const ActivationQuant&) const = default;
+};
+
+// Range [low, high] (widened to hold 0) -> scale and zero point over 0..255. A range of zero width at 0 gets scale 1;
+// a scale that would underflow float32 is raised to the smallest normal number.
+ActivationQuant activation_quant_from_range(float low, float high);
+std::uint8_t quantize(float value, const ActivationQuant& q);
+inline float dequantize(std::uint8_t code, const ActivationQuant& q) {
+  return static_cast<float>(static_cast<int>(code) - static_cast<int>(q.zero_point)) * q.scale;
+}
+
+// The note on a weight value: codes instead of floats.
+struct QuantTensor {
+  QuantScheme scheme;
+  int channel_axis = 0;         // output-channel dimension of `codes`; scales run along it
+  int group_count = 1;          // ConvTranspose with groups: channels = group_count * shape[channel_axis]
+  Tensor codes;                 // i8 for 8 bits, i4 (packed, low nibble first) for 4; the weight's own shape
+  std::vector<float> scales;    // [channels], or [1] per tensor; each finite and > 0
+  std::string method;           // "rtn", "gptq", ...: how the codes were found
+};
+
+// Codes as int8, one each (unpacks 4-bit). Same order as the weight.
+std::vector<std::int8_t> unpack_codes(const QuantTensor& weight);
+// i8 codes in -8..7 -> packed i4 tensor of the same shape. Low nibble first; an odd tail leaves the high nibble 0.
+Tensor pack_i4(const Shape& shape, std::span<const std::int8_t> codes);
+// The float weight the codes stand for, same shape.
+Tensor dequantize(const QuantTensor& weight);
+// Index into scales for flat element i of the weight. Derived once per tensor: see channel_of().
+std::vector<std::uint32_t> channel_of_elements(const Shape& shape, int channel_axis, int group_count);
+
+// Bias codes round(bias[c] / (input_scale * scales[c])), saturated to int32. `clipped` counts saturated ones, which a
+// quantizer must avoid by raising the weight scale (see raise_scale_for_bias()).
+struct QuantBias {
+  std::vector<std::int32_t> codes;  // [channels]
+  int clipped = 0;
+};
+QuantBias quantize_bias(std::span<const float> bias, float input_scale, std::span<const float> weight_scales);
+// The least weight scale at which `bias` fits into 2^30 codes: weight scales below it must be raised to it.
+float least_weight_scale_for_bias(float bias, float input_scale);
+
+}  // namespace ctk
