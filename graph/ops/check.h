@@ -12,6 +12,9 @@
 
 namespace ctk::graph {
 
+// Shape is a std::vector, so its to_string is not found from here without help.
+using ctk::to_string;
+
 // Elementwise and reduction loops keep their counters in arrays of this length.
 inline constexpr std::size_t kMaxRank = 8;
 
