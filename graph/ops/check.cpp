@@ -13,6 +13,12 @@ Status expect_inputs(std::span<const InferInput> inputs, std::size_t count) {
                          " missing. Connect it.");
     }
   }
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].present) continue;
+    if (auto valid = element_count(inputs[i].info.shape); !valid) {
+      return std::move(valid).error().with_context("input " + std::to_string(i));
+    }
+  }
   return {};
 }
 

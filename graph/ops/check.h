@@ -22,7 +22,8 @@ inline bool is_present(std::span<const InferInput> inputs, std::size_t index) {
   return index < inputs.size() && inputs[index].present;
 }
 
-// The first `count` inputs are given. Errors: input (position of the missing one).
+// The first `count` inputs are given, and every given one has a sane shape (no negative dimension, at most 2^48
+// elements): call it first. Errors: input (position of the missing one).
 Status expect_inputs(std::span<const InferInput> inputs, std::size_t count);
 
 // Input `index`, if present, has one of `allowed` types. `name` is ONNX's name of the input ("X", "scale").

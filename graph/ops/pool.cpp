@@ -1,0 +1,35 @@
+#include "graph/ops/pool.h"
+
+#include <string>
+#include <utility>
+
+namespace ctk::graph {
+
+Result<Window> pool_window_of(const Node& node, const Shape& input) {
+  return window_of(node, input, ints_of(node, "kernel_shape"));
+}
+
+InferResult infer_pool(const Node& node, std::span<const InferInput> inputs) {
+  CTK_CHECK(expect_inputs(inputs, 1));
+  CTK_CHECK(expect_all_f32(inputs));
+  const Shape& x = inputs[0].info.shape;
+  CTK_CHECK(expect_rank("X", x, 3, 2 + kMaxSpatialRank));
+  if (ints_of(node, "kernel_shape").empty()) {
+    return input_error("kernel_shape: expected " + std::to_string(x.size() - 2) +
+                       " values, found none. Add the attribute.");
+  }
+  CTK_TRY(const Window window, pool_window_of(node, x));
+  Shape shape = {x[0], x[1]};
+  for (std::size_t d = 0; d < window.rank; ++d) {
+    const WindowDim& dim = window.dims[d];
+    if (dim.pad_begin >= dim.extent() || dim.pad_end >= dim.extent()) {
+      return input_error("pads: expected less than the window's " + std::to_string(dim.extent()) + " elements, found " +
+                         std::to_string(std::max(dim.pad_begin, dim.pad_end)) +
+                         ". A window inside the padding has nothing to pool.");
+    }
+    shape.push_back(dim.output);
+  }
+  return single_output(DType::f32, std::move(shape));
+}
+
+}  // namespace ctk::graph

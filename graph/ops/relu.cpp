@@ -1,0 +1,23 @@
+// Relu: y = max(x, 0); NaN stays NaN, so that a bad sample is not hidden.
+#include "graph/ops/elementwise.h"
+
+namespace ctk::graph {
+namespace {
+
+Status evaluate(const Node&, std::span<const TensorView> inputs, std::span<const MutableTensorView> outputs) {
+  map_unary<float, float>(inputs[0], outputs[0], [](float x) { return x < 0.0f ? 0.0f : x; });
+  return {};
+}
+
+Result<std::vector<ValueInfo>> infer(const Node& node, std::span<const InferInput> inputs) {
+  return infer_unary(node, inputs, evaluate);
+}
+
+}  // namespace
+
+const OpRules& rules_Relu() {
+  static const OpRules rules = {OpKind::unary, 1, 1, infer, evaluate};
+  return rules;
+}
+
+}  // namespace ctk::graph

@@ -1,0 +1,25 @@
+// Tanh: y = tanh(x).
+#include <cmath>
+
+#include "graph/ops/elementwise.h"
+
+namespace ctk::graph {
+namespace {
+
+Status evaluate(const Node&, std::span<const TensorView> inputs, std::span<const MutableTensorView> outputs) {
+  map_unary<float, float>(inputs[0], outputs[0], [](float x) { return std::tanh(x); });
+  return {};
+}
+
+Result<std::vector<ValueInfo>> infer(const Node& node, std::span<const InferInput> inputs) {
+  return infer_unary(node, inputs, evaluate);
+}
+
+}  // namespace
+
+const OpRules& rules_Tanh() {
+  static const OpRules rules = {OpKind::unary, 1, 1, infer, evaluate};
+  return rules;
+}
+
+}  // namespace ctk::graph
