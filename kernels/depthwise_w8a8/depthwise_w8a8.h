@@ -15,7 +15,7 @@ struct DepthwiseIntRow {
   std::size_t (*packed_bytes)(const ConvShape& shape);
   // codes: int8 [channels, kernel_height * kernel_width].
   void (*pack)(const ConvShape& shape, const std::int8_t* codes, void* packed);
-  std::size_t (*scratch_bytes)(const ConvShape& shape);   // per thread
+  std::size_t (*scratch_bytes)(const ConvShape& shape);  // per thread
   // Output rows [row_begin, row_end) of batch * out_height, single-threaded.
   void (*run)(const ConvShape& shape, const void* packed, const std::uint8_t* x, std::uint8_t x_zero_point,
               const EpilogueInt& epilogue, void* y, std::int64_t row_begin, std::int64_t row_end, void* scratch);

@@ -1,0 +1,152 @@
+// gemm_w8a8 on AVX2: vpmaddwd on int16. The saturating vpmaddubsw has the same multiply rate once its pairs are
+// widened, so exactness costs nothing but the widening of activations, done once per block.
+//
+// Packed weights: [n / 16][k / 2][16 columns][2 k] int16; columns past n and k past the end are zero.
+#if defined(__x86_64__)
+
+#include "kernels/gemm_w8a8/gemm_w8a8.h"
+
+#include "kernels/epilogue_x86_avx2.h"
+
+namespace ctk::kernels {
+namespace {
+
+constexpr std::size_t kRows = 6, kColumns = 16, kPair = 2;
+
+std::size_t pairs_of(std::size_t k) {
+  return (k + kPair - 1) / kPair;
+}
+
+std::size_t packed_bytes(std::size_t n, std::size_t k) {
+  return (n + kColumns - 1) / kColumns * pairs_of(k) * kColumns * kPair * sizeof(std::int16_t);
+}
+
+void pack(const std::int8_t* w, std::size_t n, std::size_t k, void* packed) {
+  std::int16_t* out = static_cast<std::int16_t*>(packed);
+  for (std::size_t panel = 0; panel < n; panel += kColumns) {
+    for (std::size_t pair = 0; pair < pairs_of(k); ++pair) {
+      for (std::size_t column = panel; column < panel + kColumns; ++column) {
+        for (std::size_t j = pair * kPair; j < (pair + 1) * kPair; ++j) {
+          *out++ = column < n && j < k ? std::int16_t{w[column * k + j]} : std::int16_t{0};
+        }
+      }
+    }
+  }
+}
+
+void stage(const std::uint8_t* x, std::size_t count, void* staged) {
+  std::int16_t* out = static_cast<std::int16_t*>(staged);
+  std::size_t i = 0;
+  for (; i + 16 <= count; i += 16) {
+    const __m128i codes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(x + i));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i), _mm256_cvtepu8_epi16(codes));
+  }
+  for (; i < count; ++i) out[i] = x[i];
+}
+
+// 16 columns of the product: what the tiles of one panel share.
+struct Panel {
+  const std::int16_t* weights;
+  std::size_t column, columns;
+  __m256i bias0, bias1;
+  __m256 multiplier0, multiplier1;
+};
+
+inline __m256i pair_at(const char* at) {
+  std::int32_t pair;
+  std::memcpy(&pair, at, sizeof(pair));
+  return _mm256_set1_epi32(pair);
+}
+
+template <std::size_t M>
+void tile(const GemmStaged& g, const Finish16& finish, const Panel& panel, std::size_t row) {
+  __m256i acc[M][2];
+  for (std::size_t i = 0; i < M; ++i) {
+    acc[i][0] = panel.bias0;
+    acc[i][1] = panel.bias1;
+  }
+  const std::int16_t* w = panel.weights;
+  const std::size_t pairs = g.segment_k / kPair;
+  for (std::size_t s = 0; s < g.segments; ++s) {
+    const char* a[M];
+    for (std::size_t i = 0; i < M; ++i) a[i] = static_cast<const char*>(g.rows[row + i]) + g.offsets[s];
+    for (std::size_t p = 0; p < pairs; ++p, w += kColumns * kPair) {
+      const __m256i w0 = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(w));
+      const __m256i w1 = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(w + 16));
+      for (std::size_t i = 0; i < M; ++i) {
+        const __m256i x = pair_at(a[i] + p * sizeof(std::int32_t));
+        acc[i][0] = _mm256_add_epi32(acc[i][0], _mm256_madd_epi16(x, w0));
+        acc[i][1] = _mm256_add_epi32(acc[i][1], _mm256_madd_epi16(x, w1));
+      }
+    }
+  }
+  for (std::size_t i = 0; i < M; ++i) {
+    store16(finish, g.epilogue, acc[i][0], acc[i][1], panel.multiplier0, panel.multiplier1, row + i, panel.column,
+            panel.columns, g.c, g.c_stride);
+  }
+}
+
+Panel panel_at(const GemmStaged& g, std::size_t column, std::size_t n_end) {
+  const std::size_t columns = n_end - column < kColumns ? n_end - column : kColumns;
+  std::int32_t bias[kColumns] = {};
+  float multiplier[kColumns] = {};
+  std::memcpy(bias, g.epilogue.bias + column, columns * sizeof(bias[0]));
+  std::memcpy(multiplier, g.epilogue.multiplier + column, columns * sizeof(multiplier[0]));
+  Panel panel;
+  panel.weights = static_cast<const std::int16_t*>(g.packed) + column * g.segments * g.segment_k;
+  panel.column = column;
+  panel.columns = columns;
+  panel.bias0 = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(bias));
+  panel.bias1 = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(bias + 8));
+  panel.multiplier0 = _mm256_loadu_ps(multiplier);
+  panel.multiplier1 = _mm256_loadu_ps(multiplier + 8);
+  return panel;
+}
+
+void run_staged(const GemmStaged& g, std::size_t n_begin, std::size_t n_end) {
+  const Finish16 finish = finish16_of(g.epilogue);
+  for (std::size_t column = n_begin; column < n_end; column += kColumns) {
+    const Panel panel = panel_at(g, column, n_end);
+    std::size_t row = 0;
+    for (; row + kRows <= g.m; row += kRows) tile<kRows>(g, finish, panel, row);
+    switch (g.m - row) {
+      case 5:
+        tile<5>(g, finish, panel, row);
+        break;
+      case 4:
+        tile<4>(g, finish, panel, row);
+        break;
+      case 3:
+        tile<3>(g, finish, panel, row);
+        break;
+      case 2:
+        tile<2>(g, finish, panel, row);
+        break;
+      case 1:
+        tile<1>(g, finish, panel, row);
+        break;
+      default:
+        break;
+    }
+  }
+}
+
+}  // namespace
+
+extern const GemmIntRow gemm_w8a8_6x16_x86_avx2;
+constinit const GemmIntRow gemm_w8a8_6x16_x86_avx2{
+    .isa = Isa::x86_avx2,
+    .name = "gemm_w8a8_6x16_x86_avx2",
+    .m_step = kRows,
+    .n_step = kColumns,
+    .k_step = kPair,
+    .element_bytes = sizeof(std::int16_t),
+    .packed_bytes = packed_bytes,
+    .pack = pack,
+    .stage = stage,
+    .run_staged = run_staged,
+};
+
+}  // namespace ctk::kernels
+
+#endif
