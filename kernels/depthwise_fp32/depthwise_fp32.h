@@ -13,11 +13,15 @@ struct DepthwiseFloatRow {
   Isa isa;
   const char* name;
   std::size_t (*packed_bytes)(const ConvShape& shape);
-  void (*pack)(const ConvShape& shape, const float* weights, void* packed);   // [channels, taps]
-  std::size_t (*scratch_bytes)(const ConvShape& shape);                       // per thread
+  void (*pack)(const ConvShape& shape, const float* weights, void* packed);  // [channels, taps]
+  std::size_t (*scratch_bytes)(const ConvShape& shape);                      // per thread
   void (*run)(const ConvShape& shape, const void* packed, const float* x, const EpilogueFloat& epilogue, float* y,
               std::int64_t row_begin, std::int64_t row_end, void* scratch);
 };
+
+#define CTK_KERNEL(isa, name) extern const DepthwiseFloatRow name;
+#include "kernels/depthwise_fp32/kernels.def"
+#undef CTK_KERNEL
 
 std::span<const DepthwiseFloatRow> depthwise_fp32_rows();
 void depthwise_float(const DepthwiseFloatRow& row, const ConvShape& shape, const void* packed, const float* x,

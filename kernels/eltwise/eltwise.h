@@ -35,6 +35,10 @@ struct EltwiseRow {
   void (*clamp_f32)(const float* x, float low, float high, float* y, std::size_t count);
 };
 
+#define CTK_KERNEL(isa, name) extern const EltwiseRow name;
+#include "kernels/eltwise/kernels.def"
+#undef CTK_KERNEL
+
 std::span<const EltwiseRow> eltwise_rows();
 
 }  // namespace ctk::kernels

@@ -20,15 +20,22 @@ struct PoolRow {
   Isa isa;
   const char* name;
   // shape.in_channels == shape.out_channels; rows [row_begin, row_end) of batch * out_height.
-  void (*max_u8)(const ConvShape& shape, const std::uint8_t* x, std::uint8_t* y, std::int64_t row_begin, std::int64_t row_end);
+  void (*max_u8)(const ConvShape& shape, const std::uint8_t* x, std::uint8_t* y, std::int64_t row_begin,
+                 std::int64_t row_end);
   void (*max_f32)(const ConvShape& shape, const float* x, float* y, std::int64_t row_begin, std::int64_t row_end);
-  // include_pad_height/width: extent to which padding counts (see pool.cpp); 0: padding does not count.
   void (*average_u8)(const ConvShape& shape, bool count_include_pad, const AverageU8& rule, const std::uint8_t* x,
                      std::uint8_t* y, std::int64_t row_begin, std::int64_t row_end);
   void (*average_f32)(const ConvShape& shape, bool count_include_pad, const float* x, float* y, std::int64_t row_begin,
                       std::int64_t row_end);
 };
 
+#define CTK_KERNEL(isa, name) extern const PoolRow name;
+#include "kernels/pool/kernels.def"
+#undef CTK_KERNEL
+
 std::span<const PoolRow> pool_rows();
+
+// The n of an average at output (oy, ox); what counts is told at the top of pool.cpp. At least 1.
+std::int64_t pool_divisor(const ConvShape& shape, bool count_include_pad, std::int64_t oy, std::int64_t ox);
 
 }  // namespace ctk::kernels
