@@ -1,0 +1,49 @@
+// Runs a graph on the CPU by plans: one per set of input shapes, made on first use and kept.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "graph/executor.h"
+#include "runtime/plan.h"
+
+namespace ctk::runtime {
+
+struct ExecutorOptions {
+  std::vector<graph::ValueId> keep;   // values an observer may ask for
+  bool fuse = true;
+};
+
+class CpuExecutor final : public graph::Executor {
+ public:
+  // Plans for `input_shapes` at once, so that errors come now. The graph must outlive the executor.
+  // Errors: those of make_plan().
+  static Result<std::unique_ptr<CpuExecutor>> create(const graph::Graph& graph, std::vector<Shape> input_shapes,
+                                                     ExecutorOptions options = {});
+  ~CpuExecutor() override;
+
+  Result<std::vector<Tensor>> run(std::span<const Tensor> inputs) override;
+  // The observer sees graph inputs and the values of ExecutorOptions::keep. `data.shape` is in storage order; see
+  // `channels_last` of the plan's KeptValue (statistics over all elements need not care).
+  Result<std::vector<Tensor>> run_observed(std::span<const Tensor> inputs, const graph::ValueObserver& observer) override;
+
+  // The timing loop's entry: runs the current plan on what its input slots hold. Allocates nothing.
+  Status run_steps();
+  const Plan& plan() const;
+  // Bytes this executor holds for activations and scratch, and for packed weights, under the current plan.
+  std::size_t activation_bytes() const;
+  std::size_t packed_bytes() const;
+
+ private:
+  struct Prepared;
+  CpuExecutor(const graph::Graph& graph, ExecutorOptions options);
+  Result<Prepared*> prepare(std::span<const Shape> shapes);
+
+  const graph::Graph& graph_;
+  ExecutorOptions options_;
+  std::vector<std::unique_ptr<Prepared>> prepared_;
+  Prepared* current_ = nullptr;
+};
+
+}  // namespace ctk::runtime

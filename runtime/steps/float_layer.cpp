@@ -1,0 +1,103 @@
+// Float layers: the same geometry and fusions as the integer ones, weights fp32 (fp16 and coded weights are widened
+// once, while packing).
+#include "kernels/conv_fp32/conv_fp32.h"
+#include "kernels/depthwise_fp32/depthwise_fp32.h"
+#include "kernels/select.h"
+#include "runtime/steps/layer.h"
+
+namespace ctk::runtime {
+namespace {
+
+using kernels::ConvShape;
+using kernels::EpilogueFloat;
+
+class FloatLayerStep : public Step {
+ public:
+  ConvShape shape;
+  std::shared_ptr<void> packed;
+  std::vector<float> bias;
+  EpilogueFloat epilogue;
+
+ protected:
+  EpilogueFloat bound_epilogue(const RunContext& context) const {
+    EpilogueFloat bound = epilogue;
+    bound.bias = bias.empty() ? nullptr : bias.data();
+    if (reads.size() > 1) bound.residual = context.at<float>(reads[1]);
+    return bound;
+  }
+};
+
+class ConvFloatStep final : public FloatLayerStep {
+ public:
+  const kernels::GemmFloatRow* gemm = nullptr;
+
+  Status run(const RunContext& context) override {
+    kernels::conv_float(*gemm, shape, packed.get(), context.at<float>(reads[0]), bound_epilogue(context),
+                        context.at<float>(writes[0]), context.scratch);
+    return {};
+  }
+};
+
+class DepthwiseFloatStep final : public FloatLayerStep {
+ public:
+  const kernels::DepthwiseFloatRow* kernel = nullptr;
+
+  Status run(const RunContext& context) override {
+    kernels::depthwise_float(*kernel, shape, packed.get(), context.at<float>(reads[0]), bound_epilogue(context),
+                             context.at<float>(writes[0]), context.scratch);
+    return {};
+  }
+};
+
+Result<Tensor> float_weight(const graph::Value& value) {
+  if (value.quantized != nullptr) return dequantize(*value.quantized);
+  return to_f32(*value.constant);
+}
+
+}  // namespace
+
+Status make_float_layer(PlanBuilder& builder, const FusedLayer& fused, const ConvShape& shape) {
+  const graph::Layer& layer = fused.layer;
+  CTK_TRY(const Tensor weight, float_weight(builder.graph().value(layer.weight)));
+  const std::vector<float> ordered = to_kernel_order<float>(builder, layer, shape, weight.values<float>());
+  const bool is_depthwise = layer.is_depthwise && shape.in_channels == shape.out_channels && !shape.is_transposed;
+  std::unique_ptr<FloatLayerStep> step;
+  if (is_depthwise) {
+    auto made = std::make_unique<DepthwiseFloatStep>();
+    made->kernel = &kernels::select(kernels::depthwise_fp32_rows(), builder.isas());
+    made->label = "depthwise_fp32";
+    made->row = made->kernel->name;
+    made->packed = allocate_aligned(made->kernel->packed_bytes(shape));
+    made->kernel->pack(shape, ordered.data(), made->packed.get());
+    builder.add_packed_bytes(made->kernel->packed_bytes(shape));
+    made->scratch_bytes = made->kernel->scratch_bytes(shape) * static_cast<std::size_t>(builder.options().threads);
+    step = std::move(made);
+  } else {
+    auto made = std::make_unique<ConvFloatStep>();
+    made->gemm = &kernels::select(kernels::gemm_fp32_rows(), builder.isas());
+    made->label = is_product(builder, layer) ? "gemm_fp32" : "conv_fp32";
+    made->row = made->gemm->name;
+    made->packed = allocate_aligned(kernels::conv_float_packed_bytes(*made->gemm, shape));
+    kernels::conv_float_pack(*made->gemm, shape, ordered.data(), made->packed.get());
+    builder.add_packed_bytes(kernels::conv_float_packed_bytes(*made->gemm, shape));
+    made->scratch_bytes = kernels::conv_float_scratch_bytes(*made->gemm, shape, builder.options().threads);
+    step = std::move(made);
+  }
+  step->shape = shape;
+  CTK_TRY(step->bias, layer_bias(builder, layer));
+  step->epilogue.low = fused.clamp.low;
+  step->epilogue.high = fused.clamp.high;
+  step->epilogue.residual_stride = static_cast<std::size_t>(shape.out_channels);
+  const Layout layout = is_product(builder, layer) ? Layout::plain : Layout::channels_last;
+  CTK_TRY(const int x, builder.need(layer.input, Form::native, layout));
+  step->reads = {x};
+  if (fused.residual.is_valid()) {
+    CTK_TRY(const int r, builder.need(fused.residual, Form::native, layout));
+    step->reads.push_back(r);
+  }
+  step->writes = {builder.define(fused.output, Form::native, layout)};
+  builder.add_step(std::move(step), layer.node);
+  return {};
+}
+
+}  // namespace ctk::runtime
