@@ -74,7 +74,7 @@ class Source {
   std::span<const InputInfo> inputs() const { return inputs_; }
 
   // The samples `indices` (each below count(), any order, repeats allowed), in that order. Samples of a batch must have
-  // one shape; with free dimensions read unequal ones apart (see equal_shape_runs()).
+  // one shape; with free dimensions read unequal ones apart, one by one if need be.
   // Errors: input (image does not decode, shape differs from the model's or within the batch, NaN or Inf).
   Result<Batch> read_batch(std::span<const std::size_t> indices) const;
 
@@ -97,9 +97,8 @@ class Source {
   friend Result<std::unique_ptr<Source>> open_source(const SourceSpec&, std::span<const InputInfo>,
                                                      std::shared_ptr<const Rows>);
   Status select_rows();
-  Status check_conversion() const;
   Status check_samples();
-  Status fill(std::size_t row, std::size_t slot, const std::vector<Tensor>& stored, Batch& out) const;
+  Status fill(std::size_t index, std::size_t slot, const std::vector<Tensor>& stored, Batch& out) const;
 
   SourceSpec spec_;
   std::vector<InputInfo> inputs_;
