@@ -22,7 +22,10 @@ Status evaluate(const Node& node, std::span<const TensorView> inputs, std::span<
   const auto dims = as_volume(window);
   for_each_pool_position(inputs[0].shape, dims, inputs[0].as<float>(), outputs[0].as<float>(),
                          [&dims](const float* image, const auto& taps, const auto& at) {
-                           float best = std::numeric_limits<float>::lowest();
+                           bool is_empty = false;
+                           for (const IndexRange& range : taps) is_empty = is_empty || range.begin == range.end;
+                           if (is_empty) return std::numeric_limits<float>::lowest();
+                           float best = -std::numeric_limits<float>::infinity();
                            for_each_tap(dims, taps, at, image, [&best](float x) {
                              if (x > best || x != x) best = x;
                            });
