@@ -1,0 +1,274 @@
+#include "compress/config.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "compress/config_schema.h"
+#include "core/file.h"
+#include "core/hash.h"
+
+namespace ctk::pipeline {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Fills the structs from checked values; every value is of its row's type by now.
+class Binder {
+ public:
+  Binder(const CheckedValues& values, std::string base_folder) : values_(values), base_(std::move(base_folder)) {}
+
+  // Leaves the target alone when the key is absent.
+  template <class T, class Into>
+  void set(const std::string& path, Into& into) const {
+    if (const T* value = values_.get<T>(path)) into = static_cast<Into>(*value);
+  }
+  template <class T>
+  void set(const std::string& path, std::optional<T>& into) const {
+    if (const T* value = values_.get<T>(path)) into = *value;
+  }
+  void set_text(const std::string& path, std::string& into) const { set<std::string>(path, into); }
+
+  // Paths of the file start at its folder, paths of the command line where the user stands.
+  void set_path(const std::string& path, std::string& into) const {
+    const std::string* text = values_.get<std::string>(path);
+    if (text == nullptr) return;
+    const bool is_override = values_.values.at(path).where.starts_with("--set");
+    const fs::path given(*text);
+    into = (given.is_absolute() || is_override ? given : fs::path(base_) / given).lexically_normal().string();
+  }
+
+  std::optional<SourceConfig> source(const std::string& split) const {
+    const std::string at = "data." + split;
+    if (!values_.has_section(at)) return {};
+    SourceConfig source;
+    set_path(at + ".path", source.spec.path);
+    set_text(at + ".split", source.spec.split);
+    if (const PairList* inputs = values_.get<PairList>(at + ".inputs")) source.spec.inputs = *inputs;
+    set_text(at + ".labels", source.spec.labels);
+    set(at + ".samples", source.spec.samples);
+    set<std::int64_t>(at + ".skip", source.spec.skip);
+    set(at + ".scale", source.spec.scale);
+    set(at + ".zero_point", source.spec.zero_point);
+    set<std::vector<double>>(at + ".mean", source.spec.mean);
+    set<std::vector<double>>(at + ".std", source.spec.std);
+    set(at + ".resize", source.spec.resize);
+    set(at + ".crop", source.spec.crop);
+    const std::string* on_bad_sample = values_.get<std::string>(at + ".on_bad_sample");
+    if (on_bad_sample != nullptr && *on_bad_sample == "skip") source.spec.on_bad_sample = data::BadSample::skip;
+    set_text(at + ".metric", source.spec.metric);
+    if (split == "evaluate" && source.spec.metric.empty()) {
+      source.spec.metric = source.spec.labels.empty() ? "agreement" : "top1";
+    }
+    set<bool>(at + ".augment.flip", source.flip);
+    set<std::int64_t>(at + ".augment.shift", source.shift);
+    set<std::int64_t>(at + ".context", source.context);
+    set<std::int64_t>(at + ".windows", source.windows);
+    set<bool>(at + ".lines", source.lines);
+    set<bool>(at + ".bos", source.bos);
+    set_path(at + ".tokenizer", source.tokenizer);
+    return source;
+  }
+
+  std::optional<TrainConfig> train(const std::string& at) const {
+    if (!values_.has_section(at)) return {};
+    TrainConfig train;
+    set_path(at + ".teacher", train.teacher);
+    set<double>(at + ".temperature", train.temperature);
+    set<double>(at + ".alpha", train.alpha);
+    set<double>(at + ".learning_rate", train.learning_rate);
+    set<std::int64_t>(at + ".epochs", train.epochs);
+    set<std::int64_t>(at + ".batch_size", train.batch_size);
+    return train;
+  }
+
+  void quantize(PipelineConfig& config) const {
+    if (!values_.has_section("stages.quantize")) return;
+    QuantizeConfig quantize;
+    const std::string at = "stages.quantize";
+    set_text(at + ".method", quantize.method);
+    if (const std::string* scheme = values_.get<std::string>(at + ".scheme")) quantize.scheme = *parse_scheme(*scheme);
+    if (const std::int64_t* bits = values_.get<std::int64_t>(at + ".bits")) {
+      QuantScheme scheme{static_cast<int>(*bits), 8, Granularity::per_channel, 0};
+      set<std::int64_t>(at + ".activation_bits", scheme.activation_bits);
+      set<std::int64_t>(at + ".group_size", scheme.group_size);
+      if (scheme.group_size > 0) scheme.granularity = Granularity::per_group;
+      quantize.scheme = scheme;
+    }
+    set<std::vector<std::string>>(at + ".targets", quantize.targets);
+    set<std::vector<std::string>>(at + ".ignore", quantize.ignore);
+    set<bool>(at + ".bias_correction", quantize.bias_correction);
+    set<double>(at + ".damp_percent", quantize.damp_percent);
+    config.quantize = std::move(quantize);
+  }
+
+  void stages(PipelineConfig& config) const {
+    config.distill = train("stages.distill");
+    config.finetune = train("stages.finetune");
+    config.qat = train("stages.qat");
+    if (values_.has_section("stages.prune")) {
+      PruneConfig prune;
+      set_text("stages.prune.method", prune.method);
+      set("stages.prune.macs", prune.macs);
+      set("stages.prune.pruning_ratio", prune.pruning_ratio);
+      set<double>("stages.prune.max_ratio", prune.max_ratio);
+      prune.finetune = train("stages.prune.finetune");
+      config.prune = std::move(prune);
+    }
+    if (values_.has_section("stages.calibrate")) {
+      config.calibrate.emplace();
+      set_text("stages.calibrate.method", config.calibrate->method);
+      set<double>("stages.calibrate.percentile", config.calibrate->percentile);
+      set<std::int64_t>("stages.calibrate.bins", config.calibrate->bins);
+    }
+    if (values_.has_section("stages.sensitivity")) {
+      config.sensitivity.emplace();
+      set_text("stages.sensitivity.metric", config.sensitivity->metric);
+    }
+    if (values_.has_section("stages.search")) {
+      config.search.emplace();
+      for (const std::string& text : *values_.get<std::vector<std::string>>("stages.search.schemes")) {
+        config.search->schemes.push_back(*parse_scheme(text));
+      }
+      set_text("stages.search.solver", config.search->solver);
+      set_text("stages.search.groups", config.search->groups);
+      set<std::int64_t>("stages.search.finalists", config.search->finalists);
+    }
+    quantize(config);
+    if (values_.has_section("stages.export")) {
+      config.exports.emplace();
+      set<std::vector<std::string>>("stages.export.formats", config.exports->formats);
+    }
+    if (values_.has_section("stages.validate")) {
+      config.validate.emplace();
+      set<std::vector<std::string>>("stages.validate.against", config.validate->against);
+      set("stages.validate.gate.metric_drop", config.validate->gate_metric_drop);
+    }
+  }
+
+  PipelineConfig run() const {
+    PipelineConfig config;
+    set_path("model", config.model);
+    set_path("output", config.output);
+    set<std::int64_t>("seed", config.seed);
+    set_text("target", config.target);
+    if (find_name(NameKind::target, config.target) == nullptr) set_path("target", config.target);
+    set<std::int64_t>("threads", config.threads);
+    config.train = source("train");
+    config.calibrate_data = source("calibrate");
+    config.score = source("score");
+    config.select = source("select");
+    config.evaluate = source("evaluate");
+    set("budget.size", config.budget.size);
+    set("budget.latency", config.budget.latency);
+    set("budget.latency.decode", config.budget.latency_decode);
+    set("budget.latency.prefill", config.budget.latency_prefill);
+    set("budget.peak_memory", config.budget.peak_memory);
+    set("budget.metric_drop", config.budget.metric_drop);
+    config.stages = values_.stages;
+    stages(config);
+    config.unavailable = values_.unavailable;
+    for (const auto& [path, checked] : values_.values) config.canonical[path] = canonical_text(checked.value);
+    std::string order;
+    for (const std::string& stage : values_.stages) order += (order.empty() ? "" : ",") + stage;
+    config.canonical["stages"] = order;
+    return config;
+  }
+
+ private:
+  const CheckedValues& values_;
+  std::string base_;
+};
+
+Error joined(const std::vector<Problem>& problems) {
+  std::string text;
+  for (const Problem& problem : problems) text += (text.empty() ? "" : "\n") + to_string(problem);
+  return config_error(std::move(text));
+}
+
+bool is_at_or_below(std::string_view path, std::string_view section) {
+  return path.starts_with(section) && (path.size() == section.size() || path[section.size()] == '.');
+}
+
+}  // namespace
+
+std::string to_string(const Problem& problem) {
+  return problem.where + ": " + (problem.path.empty() ? "" : problem.path + ": ") + problem.message;
+}
+
+bool PipelineConfig::has_stage(std::string_view name) const {
+  return std::ranges::count(stages, name) != 0;
+}
+
+std::string PipelineConfig::fingerprint() const {
+  Fingerprint print;
+  for (const auto& [path, text] : canonical) {
+    if (path != "output") print.add(path).add(text);
+  }
+  return print.hex();
+}
+
+std::string PipelineConfig::fingerprint_of(const std::vector<std::string>& paths) const {
+  Fingerprint print;
+  for (const auto& [path, text] : canonical) {
+    const auto covers = [&path = path](const std::string& section) { return is_at_or_below(path, section); };
+    if (std::ranges::any_of(paths, covers)) print.add(path).add(text);
+  }
+  return print.hex();
+}
+
+Result<PipelineConfig> parse_config_text(const std::string& yaml_text, const std::string& file_name,
+                                         const std::string& base_folder, const std::vector<std::string>& overrides) {
+  CTK_TRY(YamlNode root, parse_yaml(yaml_text, file_name));
+  std::vector<Problem> override_problems;
+  if (root.kind != YamlNode::Kind::null) {
+    for (const std::string& assignment : overrides) apply_override(root, assignment, override_problems);
+  }
+  CheckedValues values = check_tree(root, file_name);
+  values.problems.insert(values.problems.end(), override_problems.begin(), override_problems.end());
+  if (root.kind == YamlNode::Kind::map) check_rules(values, file_name);
+  if (!values.problems.empty()) return joined(values.problems);
+  PipelineConfig config = Binder(values, base_folder).run();
+  config.file_name = file_name;
+  return config;
+}
+
+Result<PipelineConfig> load_config(const std::string& path, const std::vector<std::string>& overrides) {
+  CTK_TRY(const std::string text, read_text(path));
+  return parse_config_text(text, path, fs::path(path).parent_path().string(), overrides);
+}
+
+Status require_available(const PipelineConfig& config) {
+  if (config.unavailable.empty()) return {};
+  return joined(config.unavailable);
+}
+
+std::string canonical_text(const KeyValue& value) {
+  struct Writer {
+    std::string operator()(bool flag) const { return flag ? "true" : "false"; }
+    std::string operator()(std::int64_t number) const { return std::to_string(number); }
+    std::string operator()(double number) const { return to_text(number); }
+    std::string operator()(const std::string& text) const { return text; }
+    std::string operator()(const Limit& limit) const {
+      return limit.is_share ? to_text(limit, "") : to_text(limit.value);
+    }
+    std::string operator()(const MetricDrop& drop) const { return to_text(drop); }
+    std::string operator()(const std::vector<std::string>& list) const {
+      std::string text = "[";
+      for (const std::string& item : list) text += (text.size() > 1 ? ", " : "") + item;
+      return text + "]";
+    }
+    std::string operator()(const std::vector<double>& list) const {
+      std::string text = "[";
+      for (const double item : list) text += (text.size() > 1 ? ", " : "") + to_text(item);
+      return text + "]";
+    }
+    std::string operator()(const PairList& pairs) const {
+      std::string text = "{";
+      for (const auto& [key, item] : pairs) text += (text.size() > 1 ? ", " : "") + key + ": " + item;
+      return text + "}";
+    }
+  };
+  return std::visit(Writer{}, value);
+}
+
+}  // namespace ctk::pipeline

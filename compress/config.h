@@ -1,0 +1,129 @@
+// The pipeline file as a checked struct. What keys exist is written in config_schema.cpp.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "compress/units.h"
+#include "core/quant_scheme.h"
+#include "core/result.h"
+#include "data/source.h"
+
+namespace ctk::pipeline {
+
+// One of data.{train,calibrate,score,select,evaluate}.
+struct SourceConfig {
+  data::SourceSpec spec;                  // path resolved against the file's folder
+  bool flip = false;                      // train: augmentation
+  std::int64_t shift = 0;                 // train: pixels
+  std::int64_t context = 0, windows = 0;  // text
+  bool lines = false, bos = false;
+  std::string tokenizer;
+};
+
+struct BudgetConfig {
+  std::optional<Limit> size;                             // bytes of the written model file
+  std::optional<Limit> latency;                          // us for one sample
+  std::optional<Limit> latency_decode, latency_prefill;  // us, language models
+  std::optional<Limit> peak_memory;                      // bytes
+  std::optional<MetricDrop> metric_drop;
+  bool is_empty() const {
+    return !size && !latency && !latency_decode && !latency_prefill && !peak_memory && !metric_drop;
+  }
+};
+
+struct TrainConfig {  // distill, finetune, qat and prune.finetune
+  std::string teacher;
+  double temperature = 4, alpha = 0.9, learning_rate = 0.01;
+  std::int64_t epochs = 1, batch_size = 128;
+};
+struct PruneConfig {
+  std::string method = "l1";
+  std::optional<double> macs, pruning_ratio;  // share of multiply-adds kept; share of channels removed
+  double max_ratio = 0.9;                     // of one layer's channels
+  std::optional<TrainConfig> finetune;
+};
+struct CalibrateConfig {
+  std::string method = "minmax";
+  double percentile = 99.99;
+  std::int64_t bins = 2048;
+};
+struct SensitivityConfig {
+  std::string metric = "kl";
+};
+struct SearchConfig {
+  std::vector<QuantScheme> schemes;  // in the order given, no repeats
+  std::string solver = "ilp";
+  std::string groups = "auto";  // "auto": layers that must share a scheme do; "none"
+  std::int64_t finalists = 1;
+};
+struct QuantizeConfig {
+  std::string method = "rtn";
+  std::optional<QuantScheme> scheme;         // absent when a search chooses
+  std::vector<std::string> targets, ignore;  // patterns, see patterns.h; no targets = every layer
+  bool bias_correction = false;
+  double damp_percent = 1.0;
+};
+struct ExportConfig {
+  std::vector<std::string> formats;
+};
+struct ValidateConfig {
+  std::vector<std::string> against;
+  std::optional<MetricDrop> gate_metric_drop;
+};
+
+// One thing wrong with a pipeline file.
+struct Problem {
+  std::string where;    // "edge.yaml:14" or "--set stages.quantize.scheme"
+  std::string path;     // "stages[1].search.schemes"; empty for the file as a whole
+  std::string message;  // expected ..., found ...; what to do
+};
+std::string to_string(const Problem& problem);
+
+struct PipelineConfig {
+  std::string file_name;      // as the user gave it
+  std::string model, output;  // resolved paths
+  std::uint64_t seed = 0;
+  std::string target = "cpu";  // "cpu", or a resolved path of a device card
+  int threads = 0;             // 0 = every core
+  std::optional<SourceConfig> train, calibrate_data, score, select, evaluate;
+  BudgetConfig budget;
+  std::vector<std::string> stages;  // names, in order
+  std::optional<TrainConfig> distill, finetune, qat;
+  std::optional<PruneConfig> prune;
+  std::optional<CalibrateConfig> calibrate;
+  std::optional<SensitivityConfig> sensitivity;
+  std::optional<SearchConfig> search;
+  std::optional<QuantizeConfig> quantize;
+  std::optional<ExportConfig> exports;
+  std::optional<ValidateConfig> validate;
+
+  // Known keys and names that this build cannot serve; empty when the pipeline can run. See require_available().
+  std::vector<Problem> unavailable;
+  // Every key with its value in one spelling, defaults included, paths as written: "stages.calibrate.method" -> "mse".
+  std::map<std::string, std::string> canonical;
+
+  bool has_stage(std::string_view name) const;
+  // Of the whole canonical form but `output`.
+  std::string fingerprint() const;
+  // Of the entries at or below the given paths ("seed", "data.calibrate", "stages.calibrate"): what a stage depends on.
+  std::string fingerprint_of(const std::vector<std::string>& paths) const;
+};
+
+// Reads and checks a pipeline file. `overrides` are "dotted.key=value" in YAML spelling, applied before checking; paths
+// in the file are relative to its folder, paths in overrides to the working directory.
+// Errors: config, one problem a line, all of them; input (the file cannot be read).
+Result<PipelineConfig> load_config(const std::string& path, const std::vector<std::string>& overrides = {});
+// The same from text: `file_name` is what messages say, relative paths start at `base_folder`.
+Result<PipelineConfig> parse_config_text(const std::string& yaml_text, const std::string& file_name,
+                                         const std::string& base_folder,
+                                         const std::vector<std::string>& overrides = {});
+// Errors: config, one line for each thing this build lacks.
+Status require_available(const PipelineConfig& config);
+
+}  // namespace ctk::pipeline

@@ -1,0 +1,209 @@
+// Rules of the pipeline file that need more than one key.
+#include <algorithm>
+
+#include "compress/config_schema.h"
+
+namespace ctk::pipeline {
+namespace {
+
+class Rules {
+ public:
+  Rules(CheckedValues& values, const std::string& file_name) : values_(values), file_name_(file_name) {}
+
+  void run() {
+    stage_order();
+    data_of_stages();
+    metrics();
+    schemes();
+    budget();
+    prune();
+    oracles();
+    model();
+  }
+
+ private:
+  bool has_stage(std::string_view name) const { return std::ranges::count(values_.stages, name) != 0; }
+
+  void problem(const std::string& path, std::string message) {
+    Place place{file_name_, path};
+    if (const auto found = values_.values.find(path); found != values_.values.end() && !found->second.where.empty()) {
+      place = {found->second.where, found->second.shown_path};
+    } else if (const auto section = values_.sections.find(path); section != values_.sections.end()) {
+      place = {section->second.first, section->second.second};
+    }
+    values_.problems.push_back({place.where, place.path, std::move(message)});
+  }
+
+  void stage_order() {
+    std::size_t latest = 0;
+    std::string latest_name;
+    for (const std::string& name : values_.stages) {
+      const auto known = names(NameKind::stage);
+      const std::size_t rank = static_cast<std::size_t>(find_name(NameKind::stage, name) - known.data());
+      if (rank < latest) {
+        problem("stages." + name,
+                "expected \"" + name + "\" before \"" + latest_name +
+                    "\", found it after. "
+                    "The order is distill, prune, finetune, calibrate, sensitivity, search, quantize, "
+                    "qat, export, validate.");
+      } else {
+        latest = rank;
+        latest_name = name;
+      }
+    }
+    if (has_stage("search") && !has_stage("sensitivity")) {
+      problem("stages.search",
+              "expected a stage \"sensitivity\" before it, found none. Add \"- sensitivity: "
+              "{metric: kl}\": the search adds up its losses.");
+    }
+    if (has_stage("sensitivity") && !has_stage("search") && !has_stage("quantize")) {
+      problem("stages.sensitivity",
+              "expected a stage \"search\" or \"quantize\" that says which schemes to measure, "
+              "found neither");
+    }
+  }
+
+  void need_data(const std::string& stage, const std::string& split, bool train_will_do) {
+    if (!has_stage(stage) || values_.has_section("data." + split)) return;
+    if (train_will_do && values_.has_section("data.train")) return;
+    problem("stages." + stage, "expected data." + split + ", found none. Add \"" + split + ": {path: ...}\" to data.");
+  }
+
+  void data_of_stages() {
+    need_data("calibrate", "calibrate", true);
+    need_data("sensitivity", "calibrate", true);
+    need_data("validate", "evaluate", false);
+    for (const char* stage : {"distill", "finetune", "qat"}) {
+      if (find_row(std::string("stages.") + stage)->needs.empty()) need_data(stage, "train", false);
+    }
+  }
+
+  void metrics() {
+    for (const std::string split : {"evaluate", "select"}) {
+      const std::string* metric = values_.get<std::string>("data." + split + ".metric");
+      if (metric == nullptr) continue;
+      const MetricRow* facts = find_metric(*metric);
+      if (facts != nullptr && facts->needs_labels && !values_.has("data." + split + ".labels")) {
+        problem("data." + split + ".metric", "expected labels for metric \"" + *metric +
+                                                 "\", found none. Add "
+                                                 "\"labels: ...\" to data." +
+                                                 split + ", or take agreement or kl.");
+      }
+    }
+  }
+
+  // Schemes of `quantize`, whichever way they are given.
+  void schemes() {
+    if (has_stage("quantize")) {
+      const bool is_spelled_out = values_.has("stages.quantize.bits") || values_.has("stages.quantize.group_size") ||
+                                  values_.has("stages.quantize.activation_bits");
+      const bool has_scheme = values_.has("stages.quantize.scheme");
+      if (has_scheme && is_spelled_out) {
+        problem("stages.quantize.scheme",
+                "expected either scheme or bits, activation_bits and group_size, found both. "
+                "Keep one.");
+      } else if (is_spelled_out && !values_.has("stages.quantize.bits")) {
+        problem("stages.quantize",
+                "expected \"bits\" beside group_size or activation_bits, found none. Add \"bits: 4\", "
+                "or write a scheme like w4a8_g32.");
+      } else if (has_stage("search") && (has_scheme || is_spelled_out)) {
+        problem(has_scheme ? "stages.quantize.scheme" : "stages.quantize.bits",
+                "expected no scheme here, since \"search\" chooses it. Remove this key or the stage \"search\".");
+      } else if (!has_stage("search") && !has_scheme && !is_spelled_out && !has_problem_below("stages.quantize")) {
+        problem("stages.quantize", "expected a scheme, found none. Add \"scheme: w8a8_c\" or a stage \"search\".");
+      }
+      const std::int64_t* bits = values_.get<std::int64_t>("stages.quantize.activation_bits");
+      if (bits != nullptr && *bits != 8 && *bits != 16) {
+        problem("stages.quantize.activation_bits",
+                "expected 8, or 16 for float, found \"" + std::to_string(*bits) + "\"");
+      }
+    }
+    if (has_stage("calibrate")) return;
+    for (const std::string path : {"stages.search.schemes", "stages.quantize.scheme"}) {
+      std::vector<std::string> list;
+      if (const auto* texts = values_.get<std::vector<std::string>>(path)) list = *texts;
+      if (const auto* text = values_.get<std::string>(path)) list = {*text};
+      for (const std::string& text : list) {
+        const Result<QuantScheme> scheme = parse_scheme(text);
+        if (scheme && scheme->is_integer_activation()) {
+          problem(path, "expected a stage \"calibrate\" before a scheme with integer activations, found \"" + text +
+                            "\" without one. Add \"- calibrate: {method: mse}\".");
+          break;
+        }
+      }
+    }
+  }
+
+  // True when a key of this section was given but found wrong: what is absent may be that key.
+  bool has_problem_below(const std::string& path) const {
+    const auto section = values_.sections.find(path);
+    if (section == values_.sections.end()) return false;
+    return std::ranges::any_of(values_.problems, [&](const Problem& problem) {
+      return problem.path.starts_with(section->second.second + ".");
+    });
+  }
+
+  void budget() {
+    const MetricDrop* allowed = values_.get<MetricDrop>("budget.metric_drop");
+    const MetricDrop* gate = values_.get<MetricDrop>("stages.validate.gate.metric_drop");
+    if (allowed != nullptr && gate != nullptr && allowed->is_relative == gate->is_relative &&
+        gate->value > allowed->value) {
+      problem("stages.validate.gate.metric_drop",
+              "expected at most budget.metric_drop (" + to_text(*allowed) + "), found \"" + to_text(*gate) +
+                  "\": the gate would pass what the budget forbids. Make them equal.");
+    }
+    for (const std::string key : {"size", "latency", "peak_memory"}) {
+      const Limit* limit = values_.get<Limit>("budget." + key);
+      if (limit != nullptr && key != "latency" && !limit->is_share && limit->value < 1) {
+        problem("budget." + key, "expected at least 1 B, found \"" + to_text(*limit, "B") + "\"");
+      }
+    }
+    if (allowed != nullptr && !values_.has_section("data.evaluate")) {
+      problem("budget.metric_drop",
+              "expected data.evaluate to measure it on, found none. Add \"evaluate: {path: ...}\" "
+              "to data.");
+    }
+  }
+
+  void prune() {
+    if (values_.has("stages.prune.macs") && values_.has("stages.prune.pruning_ratio")) {
+      problem("stages.prune.pruning_ratio", "expected either macs or pruning_ratio, found both. Keep one.");
+    }
+  }
+
+  void oracles() {
+    const auto* against = values_.get<std::vector<std::string>>("stages.validate.against");
+    if (against == nullptr || !has_stage("validate")) return;
+    const auto* formats = values_.get<std::vector<std::string>>("stages.export.formats");
+    if (formats == nullptr && has_stage("export")) return;  // wrong or missing: told already
+    for (const std::string& oracle : *against) {
+      const auto wanted = formats_for_oracle(oracle);
+      const auto is_written = [&](std::string_view format) { return std::ranges::count(*formats, format) != 0; };
+      if (wanted.empty() || (formats != nullptr && std::ranges::any_of(wanted, is_written))) continue;
+      problem("stages.validate.against", "expected an exported file that " + oracle + " reads, found none. Add " +
+                                             std::string(wanted.front()) + " to stages.export.formats.");
+    }
+  }
+
+  void model() {
+    const std::string* model = values_.get<std::string>("model");
+    if (model == nullptr || model->ends_with(".onnx")) return;
+    const auto& given = values_.values.at("model");
+    const bool is_gguf = model->ends_with(".gguf");
+    values_.unavailable.push_back({given.where, given.shown_path,
+                                   "model \"" + *model + "\" needs " +
+                                       (is_gguf ? "the GGUF reader" : "the reader of checkpoint folders") +
+                                       ", which this build does not have (it reads .onnx files)"});
+  }
+
+  CheckedValues& values_;
+  std::string file_name_;
+};
+
+}  // namespace
+
+void check_rules(CheckedValues& values, const std::string& file_name) {
+  Rules(values, file_name).run();
+}
+
+}  // namespace ctk::pipeline

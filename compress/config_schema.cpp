@@ -1,0 +1,223 @@
+#include "compress/config_schema.h"
+
+#include <limits>
+
+namespace ctk::pipeline {
+namespace {
+
+using enum ValueKind;
+
+constexpr double kAny = std::numeric_limits<double>::max();
+constexpr double kAboveZero = std::numeric_limits<double>::min();  // the least number that divides
+constexpr double kMost = 1e12;                                     // of counts
+constexpr std::string_view kTrainer = "the trainer";
+constexpr std::string_view kText = "the language-model reader";
+
+// path, kind, least, most, default, names, needs, what
+const KeyRow kRows[] = {
+    {"model", path, 0, 0, "!", {}, "", "the model: an .onnx file"},
+    {"output", path, 0, 0, "!", {}, "", "the folder for everything that is written"},
+    {"seed", integer, 0, 9e15, "0", {}, "", "of every random choice"},
+    {"target", target, 0, 0, "cpu", NameKind::target, "", "cpu, or the path of a device card"},
+    {"threads", integer, 0, 1024, "0", {}, "", "0 = every core"},
+
+    {"data", section, 0, 0, "", {}, "", "the splits"},
+    {"data.*", section, 0, 0, "", {}, "", "one split: train, calibrate, score, select or evaluate"},
+    {"data.*.path", path, 0, 0, "!", {}, "", "an .npz or .npy file, a folder or a .zip of pictures"},
+    {"data.*.split",
+     text,
+     0,
+     0,
+     "",
+     {},
+     "",
+     "part of the file: arrays \"<array>_<split>\", or rows by the array \"split\""},
+    {"data.*.inputs", text_map, 0, 0, "", {}, "", "model input: array of the file"},
+    {"data.*.labels", text, 0, 0, "", {}, "", "an array, from_name or from_folder"},
+    {"data.*.samples", integer, 1, kMost, "", {}, "", "at most so many, after skip"},
+    {"data.*.skip", integer, 0, kMost, "0", {}, "", "samples to leave out at the front"},
+    {"data.*.scale", number, kAboveZero, kAny, "", {}, "", "value = ((stored - zero_point) / scale - mean) / std"},
+    {"data.*.zero_point", number, -kAny, kAny, "", {}, "", "see scale"},
+    {"data.*.mean", number_list, -kAny, kAny, "", {}, "", "see scale; one number or one a channel"},
+    {"data.*.std", number_list, kAboveZero, kAny, "", {}, "", "see scale; one number or one a channel"},
+    {"data.*.resize", integer, 1, 65536, "", {}, "", "pictures: the shorter side in pixels"},
+    {"data.*.crop", integer, 1, 65536, "", {}, "", "pictures: side of the centre square in pixels"},
+    {"data.*.on_bad_sample", text, 0, 0, "fail", {}, "", "fail or skip, when a sample has NaN or does not decode"},
+    {"data.*.context", integer, 2, kMost, "", {}, kText, "text: tokens in a window"},
+    {"data.*.windows", integer, 1, kMost, "", {}, kText, "text: at most so many windows"},
+    {"data.*.lines", boolean, 0, 0, "", {}, kText, "text: each line is a sample"},
+    {"data.*.bos", boolean, 0, 0, "", {}, kText, "text: begin each sample with the begin token"},
+    {"data.*.tokenizer", path, 0, 0, "", {}, kText, "text: the model's by default"},
+    {"data.train.augment", section, 0, 0, "", {}, kTrainer, "random changes of training pictures"},
+    {"data.train.augment.flip", boolean, 0, 0, "false", {}, "", "mirror left and right"},
+    {"data.train.augment.shift", integer, 0, 65536, "0", {}, "", "move by up to so many pixels"},
+    {"data.select.metric", name, 0, 0, "", NameKind::metric, "", "what gates compare; evaluate's by default"},
+    {"data.evaluate.metric", name, 0, 0, "", NameKind::metric, "",
+     "what is reported: top1 with labels, else agreement"},
+
+    {"budget", section, 0, 0, "", {}, "", "limits; absolute, or a share of the float model"},
+    {"budget.size", size, 0, 0, "", {}, "", "bytes of the written model"},
+    {"budget.latency", latency, 0, 0, "", {}, "", "time of one sample, or {decode: .., prefill: ..}"},
+    {"budget.latency.decode", latency, 0, 0, "", {}, kText, "time of one token"},
+    {"budget.latency.prefill", latency, 0, 0, "", {}, kText, "time of the prompt"},
+    {"budget.peak_memory", size, 0, 0, "", {}, "", "bytes at the peak of one run"},
+    {"budget.metric_drop", drop, 0, 0, "", {}, "", "how much worse the metric may get"},
+
+    {"stages", stage_list, 0, 0, "!", {}, "", "what to do, in order"},
+    {"stages.distill", section, 0, 0, "", {}, kTrainer, ""},
+    {"stages.distill.teacher", path, 0, 0, "!", {}, "", "model whose outputs are learned"},
+    {"stages.distill.temperature", number, kAboveZero, 1e6, "4", {}, "", "divides the logits of both"},
+    {"stages.distill.alpha", number, 0, 1, "0.9", {}, "", "weight of the teacher against the labels"},
+    {"stages.distill.epochs", integer, 1, 1e6, "1", {}, "", "passes over data.train"},
+    {"stages.distill.learning_rate", number, kAboveZero, 1e3, "0.01", {}, "", ""},
+    {"stages.distill.batch_size", integer, 1, 1e6, "128", {}, "", ""},
+
+    {"stages.prune", section, 0, 0, "", {}, kTrainer, ""},
+    {"stages.prune.method", name, 0, 0, "l1", NameKind::prune_method, "", "which channels go first"},
+    {"stages.prune.macs", number, kAboveZero, 1, "", {}, "", "share of the multiply-adds that stays"},
+    {"stages.prune.pruning_ratio", number, kAboveZero, 1, "", {}, "", "share of the channels that goes"},
+    {"stages.prune.max_ratio", number, kAboveZero, 1, "0.9", {}, "", "share of one layer's channels that may go"},
+    {"stages.prune.finetune", section, 0, 0, "", {}, kTrainer, "train after pruning"},
+    {"stages.prune.finetune.teacher", path, 0, 0, "", {}, "", "model whose outputs are learned"},
+    {"stages.prune.finetune.temperature", number, kAboveZero, 1e6, "4", {}, "", ""},
+    {"stages.prune.finetune.alpha", number, 0, 1, "0.9", {}, "", ""},
+    {"stages.prune.finetune.epochs", integer, 1, 1e6, "1", {}, "", ""},
+    {"stages.prune.finetune.learning_rate", number, kAboveZero, 1e3, "0.01", {}, "", ""},
+    {"stages.prune.finetune.batch_size", integer, 1, 1e6, "128", {}, "", ""},
+
+    {"stages.finetune", section, 0, 0, "", {}, kTrainer, ""},
+    {"stages.finetune.teacher", path, 0, 0, "", {}, "", "model whose outputs are learned"},
+    {"stages.finetune.temperature", number, kAboveZero, 1e6, "4", {}, "", ""},
+    {"stages.finetune.alpha", number, 0, 1, "0.9", {}, "", ""},
+    {"stages.finetune.epochs", integer, 1, 1e6, "1", {}, "", ""},
+    {"stages.finetune.learning_rate", number, kAboveZero, 1e3, "0.01", {}, "", ""},
+    {"stages.finetune.batch_size", integer, 1, 1e6, "128", {}, "", ""},
+
+    {"stages.calibrate", section, 0, 0, "", {}, "", ""},
+    {"stages.calibrate.method", name, 0, 0, "minmax", NameKind::observer, "", "how a range follows from what was seen"},
+    {"stages.calibrate.percentile", number, 50, 100, "99.99", {}, "", "for percentile: share kept, in per cent"},
+    {"stages.calibrate.bins", integer, 128, 1 << 20, "2048", {}, "", "of the histograms"},
+
+    {"stages.sensitivity", section, 0, 0, "", {}, "", ""},
+    {"stages.sensitivity.metric", name, 0, 0, "kl", NameKind::sensitivity_metric, "",
+     "the loss of a layer under a scheme"},
+
+    {"stages.search", section, 0, 0, "", {}, "", ""},
+    {"stages.search.schemes", scheme_list, 0, 0, "!", {}, "", "what each layer may become"},
+    {"stages.search.solver", name, 0, 0, "ilp", NameKind::solver, "", ""},
+    {"stages.search.groups", text, 0, 0, "auto", {}, "", "auto: layers that belong together share a scheme; none"},
+    {"stages.search.finalists", integer, 1, 64, "1", {}, "", "answers that are measured before one is taken"},
+
+    {"stages.quantize", section, 0, 0, "", {}, "", ""},
+    {"stages.quantize.method", name, 0, 0, "rtn", NameKind::quantizer, "", "how codes are found"},
+    {"stages.quantize.scheme", scheme, 0, 0, "", {}, "", "of every layer, when no search chooses"},
+    {"stages.quantize.bits", integer, 2, 8, "", {}, "", "of weights: scheme spelled out"},
+    {"stages.quantize.activation_bits", integer, 8, 16, "", {}, "", "8, or 16 for float: scheme spelled out"},
+    {"stages.quantize.group_size", integer, 1, 65536, "", {}, "", "inputs a weight scale covers: scheme spelled out"},
+    {"stages.quantize.targets",
+     text_list,
+     0,
+     0,
+     "",
+     {},
+     "",
+     "layers to quantize: addresses or re: patterns; all by default"},
+    {"stages.quantize.ignore", text_list, 0, 0, "", {}, "", "layers to leave in float: addresses or re: patterns"},
+    {"stages.quantize.bias_correction", boolean, 0, 0, "false", {}, "", "take the mean rounding error out of the bias"},
+    {"stages.quantize.damp_percent",
+     number,
+     kAboveZero,
+     100,
+     "1",
+     {},
+     "",
+     "gptq: share of the mean diagonal added to it"},
+
+    {"stages.qat", section, 0, 0, "", {}, kTrainer, ""},
+    {"stages.qat.teacher", path, 0, 0, "", {}, "", "model whose outputs are learned"},
+    {"stages.qat.temperature", number, kAboveZero, 1e6, "4", {}, "", ""},
+    {"stages.qat.alpha", number, 0, 1, "0.9", {}, "", ""},
+    {"stages.qat.epochs", integer, 1, 1e6, "1", {}, "", ""},
+    {"stages.qat.learning_rate", number, kAboveZero, 1e3, "0.01", {}, "", ""},
+    {"stages.qat.batch_size", integer, 1, 1e6, "128", {}, "", ""},
+
+    {"stages.export", section, 0, 0, "", {}, "", ""},
+    {"stages.export.formats", name_list, 0, 0, "!", NameKind::format, "", "files to write"},
+
+    {"stages.validate", section, 0, 0, "", {}, "", ""},
+    {"stages.validate.against", name_list, 0, 0, "", NameKind::oracle, "",
+     "programs that must agree on the written files"},
+    {"stages.validate.gate", section, 0, 0, "", {}, "", "what the result must keep"},
+    {"stages.validate.gate.metric_drop", drop, 0, 0, "", {}, "", "a greater drop refuses the result"},
+};
+
+constexpr std::string_view kSplits[] = {"train", "calibrate", "score", "select", "evaluate"};
+
+// "data.train.path" against "data.*.path".
+bool matches(std::string_view row, std::string_view path) {
+  const std::size_t star = row.find('*');
+  if (star == std::string_view::npos) return row == path;
+  if (!path.starts_with(row.substr(0, star))) return false;
+  const std::string_view tail = row.substr(star + 1);
+  for (const std::string_view split : kSplits) {
+    if (path.substr(star).starts_with(split) && path.substr(star + split.size()) == tail) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::span<const KeyRow> key_rows() {
+  return kRows;
+}
+
+const KeyRow* find_row(std::string_view path) {
+  for (const KeyRow& row : kRows) {
+    if (matches(row.path, path)) return &row;
+  }
+  return nullptr;
+}
+
+std::string_view title_of(ValueKind kind) {
+  switch (kind) {
+    case section:
+      return "a map of keys";
+    case stage_list:
+      return "a list of stages";
+    case text:
+      return "a word";
+    case path:
+      return "a path";
+    case boolean:
+      return "true or false";
+    case integer:
+      return "an integer";
+    case number:
+      return "a number";
+    case size:
+      return "a size like \"60 kB\" or a share like \"20 %\"";
+    case latency:
+      return "a time like \"0.20 ms\" or a share like \"60 %\"";
+    case drop:
+      return "a drop like \"1.0 pt\" or \"1 %\"";
+    case name:
+      return "a name";
+    case name_list:
+      return "a list of names";
+    case scheme:
+      return "a scheme like \"w8a8_c\"";
+    case scheme_list:
+      return "a list of schemes like [w8a8_c, fp16]";
+    case text_list:
+      return "a list of words";
+    case number_list:
+      return "a list of numbers";
+    case text_map:
+      return "a map of words";
+    case target:
+      return "cpu or the path of a device card";
+  }
+  return "a value";
+}
+
+}  // namespace ctk::pipeline

@@ -1,0 +1,203 @@
+#include "compress/names.h"
+
+namespace ctk::pipeline {
+namespace {
+
+constexpr std::string_view kTrainer = "the trainer";
+constexpr std::string_view kText = "the language-model reader";
+constexpr std::string_view kGroups = "kernels with group scales";
+constexpr std::string_view kWeightOnly = "weight-only kernels";
+
+constexpr NameRow kStages[] = {
+    {"distill", kTrainer, "train the model towards a teacher's outputs"},
+    {"prune", kTrainer, "remove channels, with what is coupled to them"},
+    {"finetune", kTrainer, "train the model on data.train"},
+    {"calibrate", "", "watch the range of every activation on data.calibrate"},
+    {"sensitivity", "", "measure the loss of each layer under each scheme on data.score"},
+    {"search", "", "choose a scheme for every layer under the budget"},
+    {"quantize", "", "turn weights into codes"},
+    {"qat", kTrainer, "train with quantization in the loop"},
+    {"export", "", "write the result in each format"},
+    {"validate", "", "measure float and result on data.evaluate, compare with others, apply the gate"},
+};
+
+constexpr NameRow kSchemes[] = {
+    {"fp32", "", "float32 weights and activations"},
+    {"fp16", "", "float16 weights, float32 arithmetic"},
+    {"w8a8_c", "", "8-bit weights, a scale per output channel; 8-bit activations"},
+    {"w4a8_c", "", "4-bit weights, a scale per output channel; 8-bit activations"},
+    {"w4a8_g32", kGroups, "4-bit weights, a scale per 32 inputs; 8-bit activations"},
+    {"w4a8_g128", kGroups, "4-bit weights, a scale per 128 inputs; 8-bit activations"},
+    {"w8a16_g32", kWeightOnly, "8-bit weights, a scale per 32 inputs; float activations"},
+    {"w4a16_g32", kWeightOnly, "4-bit weights, a scale per 32 inputs; float activations"},
+    {"w4a16_g64", kWeightOnly, "4-bit weights, a scale per 64 inputs; float activations"},
+    {"w3a16_g32", kWeightOnly, "3-bit weights, a scale per 32 inputs; float activations"},
+};
+
+constexpr NameRow kObservers[] = {
+    {"minmax", "", "least and greatest value seen"},
+    {"percentile", "", "cuts the tails beyond a percentile"},
+    {"entropy", "", "least Kullback-Leibler divergence of the histogram"},
+    {"mse", "", "least mean squared rounding error"},
+};
+
+constexpr NameRow kSensitivityMetrics[] = {
+    {"kl", "", "Kullback-Leibler divergence of the outputs from float, in nats"},
+    {"fisher", kTrainer, "squared gradients times squared rounding error"},
+};
+
+constexpr NameRow kSolvers[] = {
+    {"ilp", "", "integer programme, solved exactly by COIN-OR CBC"},
+    {"greedy", "the greedy solver", "best loss per byte first"},
+    {"dp", "the dynamic-programming solver", "exact for one budget"},
+    {"evolutionary", "the evolutionary solver", "for losses that do not add up"},
+};
+
+constexpr NameRow kQuantizers[] = {
+    {"rtn", "", "rounding to nearest with fitted scales"},
+    {"gptq", "the GPTQ quantizer", "rounding that pushes each column's error onto the next"},
+    {"awq", "the AWQ quantizer", "scales weights by how much their inputs matter"},
+    {"smoothquant", "the SmoothQuant quantizer", "moves outliers from activations to weights"},
+};
+
+constexpr NameRow kFormats[] = {
+    {"onnx", "", "float ONNX of the cleaned model"},
+    {"onnx_qdq", "", "ONNX with QuantizeLinear / DequantizeLinear"},
+    {"bundle", "", "our memory-mapped file for the runtime"},
+    {"report", "", "report.json, report.md, report.html (always written)"},
+    {"onnx_nbits", "the MatMulNBits writer", "ONNX with MatMulNBits"},
+    {"gguf", "the GGUF writer", "llama.cpp's format"},
+    {"safetensors", "the compressed-tensors writer", "compressed-tensors checkpoint"},
+    {"standalone", "the C++ writer", "one C++ file without dependencies"},
+};
+
+constexpr NameRow kMetrics[] = {
+    {"top1", "", "share of samples whose greatest output is the label"},
+    {"top5", "", "share of samples whose label is among the five greatest outputs"},
+    {"agreement", "", "share of samples whose greatest output is the float model's"},
+    {"kl", "", "Kullback-Leibler divergence of the outputs from float, in nats"},
+    {"perplexity", kText, "exponential of the mean loss per predicted token"},
+};
+
+constexpr NameRow kOracles[] = {
+    {"float", "", "the float model in our executor"},
+    {"onnxruntime", "", "ONNX Runtime on the written ONNX file"},
+    {"llama.cpp", "the GGUF writer", "llama.cpp on the written GGUF file"},
+    {"transformers", "the compressed-tensors writer", "Transformers on the written checkpoint"},
+};
+
+constexpr NameRow kPruneMethods[] = {
+    {"l1", kTrainer, "least sum of absolute weights first"},
+    {"taylor", kTrainer, "least first-order change of the loss first"},
+};
+
+constexpr NameRow kTargets[] = {
+    {"cpu", "", "this machine's processor"},
+    {"gpu", "GPU kernels", "a graphics card"},
+    {"npu", "the NPU executor", "a neural processing unit described by a device card"},
+};
+
+constexpr MetricRow kMetricFacts[] = {
+    {"top1", true, true, true},  {"top5", true, true, true},          {"agreement", true, true, false},
+    {"kl", false, false, false}, {"perplexity", false, false, false},
+};
+
+constexpr std::string_view kOnnxFormats[] = {"onnx_qdq", "onnx", "onnx_nbits"};
+constexpr std::string_view kGgufFormats[] = {"gguf"};
+constexpr std::string_view kSafetensorsFormats[] = {"safetensors"};
+
+}  // namespace
+
+std::span<const NameRow> names(NameKind kind) {
+  switch (kind) {
+    case NameKind::stage:
+      return kStages;
+    case NameKind::scheme:
+      return kSchemes;
+    case NameKind::observer:
+      return kObservers;
+    case NameKind::sensitivity_metric:
+      return kSensitivityMetrics;
+    case NameKind::solver:
+      return kSolvers;
+    case NameKind::quantizer:
+      return kQuantizers;
+    case NameKind::format:
+      return kFormats;
+    case NameKind::metric:
+      return kMetrics;
+    case NameKind::oracle:
+      return kOracles;
+    case NameKind::prune_method:
+      return kPruneMethods;
+    case NameKind::target:
+      return kTargets;
+  }
+  return {};
+}
+
+const NameRow* find_name(NameKind kind, std::string_view name) {
+  for (const NameRow& row : names(kind)) {
+    if (row.name == name) return &row;
+  }
+  return nullptr;
+}
+
+std::vector<std::string_view> list_names(NameKind kind) {
+  std::vector<std::string_view> list;
+  for (const NameRow& row : names(kind)) list.push_back(row.name);
+  return list;
+}
+
+std::string_view scheme_needs(const QuantScheme& scheme) {
+  if (!scheme.is_integer_weight()) return "";
+  if (!scheme.is_integer_activation()) return kWeightOnly;
+  if (scheme.granularity == Granularity::per_group) return kGroups;
+  if (scheme.granularity == Granularity::per_tensor) return "kernels with one weight scale a layer";
+  if (scheme.weight_bits != 4 && scheme.weight_bits != 8) return "kernels for weights of this width";
+  return "";
+}
+
+std::string_view title_of(NameKind kind) {
+  switch (kind) {
+    case NameKind::stage:
+      return "stage";
+    case NameKind::scheme:
+      return "scheme";
+    case NameKind::observer:
+      return "observer";
+    case NameKind::sensitivity_metric:
+      return "sensitivity metric";
+    case NameKind::solver:
+      return "solver";
+    case NameKind::quantizer:
+      return "quantizer";
+    case NameKind::format:
+      return "format";
+    case NameKind::metric:
+      return "metric";
+    case NameKind::oracle:
+      return "program to validate against";
+    case NameKind::prune_method:
+      return "pruning method";
+    case NameKind::target:
+      return "target";
+  }
+  return "name";
+}
+
+const MetricRow* find_metric(std::string_view name) {
+  for (const MetricRow& row : kMetricFacts) {
+    if (row.name == name) return &row;
+  }
+  return nullptr;
+}
+
+std::span<const std::string_view> formats_for_oracle(std::string_view oracle) {
+  if (oracle == "onnxruntime") return kOnnxFormats;
+  if (oracle == "llama.cpp") return kGgufFormats;
+  if (oracle == "transformers") return kSafetensorsFormats;
+  return {};
+}
+
+}  // namespace ctk::pipeline

@@ -1,0 +1,249 @@
+#include "compress/quantize/apply.h"
+
+#include <cmath>
+
+#include "compress/quantize/bias_correction.h"
+#include "compress/quantize/notes.h"
+#include "compress/quantize/quantizers.h"
+#include "graph/shapes.h"
+
+namespace ctk::quantize {
+namespace {
+
+using calibrate::Range;
+using graph::Graph;
+using graph::Layer;
+using graph::NodeId;
+using graph::ValueId;
+
+double energy_of(const Tensor& weight) {
+  double sum = 0;
+  for (float v : weight.values<float>()) sum += static_cast<double>(v) * static_cast<double>(v);
+  return sum;
+}
+
+// Gives `layer` a weight of its own when another reader needs it otherwise.
+void split_weight(Graph& graph, Layer& layer) {
+  const graph::Value& shared = graph.value(layer.weight);
+  const ValueId copy = graph.add_constant(graph.unique_name(shared.name + "_for_" + graph.address(layer.node)), *shared.constant);
+  graph.set_input(layer.node, 1, copy);
+  layer.weight = copy;
+}
+
+// Least scale of each channel at which its bias fits into int32 at scale input x weight.
+std::vector<float> least_scales(const Graph& graph, const Layer& layer, const std::map<std::string, Range>& ranges) {
+  if (!layer.bias.is_valid()) return {};
+  const auto range = ranges.find(graph.value(layer.input).name);
+  if (range == ranges.end()) return {};
+  const float input_scale = activation_quant_from_range(range->second.low, range->second.high).scale;
+  const auto bias = graph.value(layer.bias).constant->values<float>();
+  std::vector<float> least(static_cast<std::size_t>(layer.channels));
+  for (std::size_t c = 0; c < least.size(); ++c) {
+    least[c] = least_weight_scale_for_bias(bias[bias.size() == 1 ? 0 : c], input_scale);
+  }
+  return least;
+}
+
+Status code_weight(Graph& graph, const Layer& layer, const QuantScheme& scheme, const Quantizer& quantizer,
+                   const std::map<std::string, Range>& ranges, LayerOutcome& outcome) {
+  graph::Value& value = graph.value(layer.weight);
+  WeightRequest request;
+  request.weight = *value.constant;
+  request.scheme = scheme;
+  request.channel_axis = layer.channel_axis;
+  request.group_count = layer.group_count;
+  if (scheme.is_integer_activation()) request.least_scales = least_scales(graph, layer, ranges);
+  auto result = quantizer.run(request);
+  if (!result) return std::move(result).error().with_context(outcome.address);
+  const double energy = energy_of(*value.constant);
+  outcome.method = result->tensor.method;
+  outcome.error_method = energy > 0 ? result->squared_error / energy : 0;
+  outcome.error_rtn = energy > 0 ? result->squared_error_rtn / energy : 0;
+  outcome.raised_scales = result->raised_scales;
+  value.quantized = std::make_shared<const QuantTensor>(std::move(result->tensor));
+  value.constant.reset();
+  return {};
+}
+
+Status halve_weight(Graph& graph, const Layer& layer, LayerOutcome& outcome) {
+  graph::Value& value = graph.value(layer.weight);
+  for (float v : value.constant->values<float>()) {
+    if (!std::isfinite(half_to_float(float_to_half(v)))) {
+      return input_error(outcome.address + ": weight \"" + value.name + "\" holds " + std::to_string(v) +
+                         ", which fp16 cannot hold (largest 65504). Use fp32 or an integer scheme for this layer");
+    }
+  }
+  QuantTensor halves;
+  halves.scheme = {16, 32, Granularity::per_channel, 0};
+  halves.channel_axis = layer.channel_axis;
+  halves.group_count = layer.group_count;
+  halves.method = "fp16";
+  CTK_TRY(halves.codes, cast(*value.constant, DType::f16));
+  const double energy = energy_of(*value.constant);
+  const Tensor back = dequantize(halves);
+  double error = 0;
+  for (std::size_t i = 0; i < back.size(); ++i) {
+    const double miss = static_cast<double>(back.values<float>()[i]) - static_cast<double>(value.constant->values<float>()[i]);
+    error += miss * miss;
+  }
+  outcome.method = "fp16";
+  outcome.error_rtn = outcome.error_method = energy > 0 ? error / energy : 0;
+  value.quantized = std::make_shared<const QuantTensor>(std::move(halves));
+  value.constant.reset();
+  return {};
+}
+
+}  // namespace
+
+std::string infeasible_reason(const Graph& graph, const Layer& layer, const QuantScheme& scheme) {
+  if (auto known = require_known_form(scheme); !known) return known.error().message;
+  if (scheme.is_integer_activation()) {
+    const graph::Node& node = graph.node(layer.node);
+    const graph::Value& weight = graph.value(layer.weight);
+    const std::size_t rank = weight.constant ? weight.constant->shape().size() : weight.quantized->codes.shape().size();
+    if (rank > 4) return node.op_type + " of rank " + std::to_string(rank) + " has no integer kernel (1-D and 2-D have)";
+    if (layer.reduction > 66051) {   // 2^31 / (255 * 127.5): past it int32 sums could wrap
+      return "sums of " + std::to_string(layer.reduction) + " products do not fit into int32";
+    }
+  }
+  return "";
+}
+
+Status require_finite_weights(const Graph& graph) {
+  for (std::size_t i = 0; i < graph.value_capacity(); ++i) {
+    const graph::Value& value = graph.value(ValueId{static_cast<std::uint32_t>(i)});
+    if (value.is_removed || !value.constant || value.constant->dtype() != DType::f32 || value.consumers.empty()) continue;
+    // Bounds of Clip and the fill of Pad may be infinite; a weight has at least two dimensions or feeds a layer's bias.
+    bool feeds_layer = false;
+    for (NodeId reader : value.consumers) {
+      const graph::Op op = graph.node(reader).op;
+      feeds_layer = feeds_layer || op == graph::Op::Conv || op == graph::Op::ConvTranspose || op == graph::Op::Gemm ||
+                    op == graph::Op::MatMul || op == graph::Op::BatchNormalization;
+    }
+    if (!feeds_layer) continue;
+    std::size_t bad = 0, first = 0;
+    const auto values = value.constant->values<float>();
+    for (std::size_t k = 0; k < values.size(); ++k) {
+      if (std::isfinite(values[k])) continue;
+      if (bad++ == 0) first = k;
+    }
+    if (bad == 0) continue;
+    std::string place = "[";
+    std::size_t rest = first;
+    const Shape& shape = value.constant->shape();
+    std::vector<std::size_t> index(shape.size());
+    for (std::size_t d = shape.size(); d-- > 0;) {
+      index[d] = rest % static_cast<std::size_t>(shape[d]);
+      rest /= static_cast<std::size_t>(shape[d]);
+    }
+    for (std::size_t d = 0; d < index.size(); ++d) place += (d == 0 ? "" : ",") + std::to_string(index[d]);
+    return input_error("weight \"" + value.name + "\": expected finite numbers, found " + std::to_string(bad) +
+                       " NaN or infinite, the first at " + place + "]. Repair the checkpoint");
+  }
+  return {};
+}
+
+Status fold_gemm_factors(Graph& graph) {
+  for (const Layer& found : graph::layers_of(graph)) {
+    Layer layer = found;
+    graph::Node& node = graph.node(layer.node);
+    if (node.op != graph::Op::Gemm) continue;
+    const float alpha = node.attributes.get_float("alpha", 1.0f);
+    const float beta = node.attributes.get_float("beta", 1.0f);
+    if (alpha == 1.0f && beta == 1.0f) continue;
+    const auto scale_input = [&](std::size_t index, float factor) {
+      const ValueId id = graph.node(layer.node).inputs[index];
+      if (factor == 1.0f) return;
+      Tensor scaled = graph.value(id).constant->clone();
+      for (float& v : scaled.mutable_values<float>()) v *= factor;
+      if (graph.value(id).consumers.size() == 1 && !graph.is_output(id)) {
+        graph.value(id).constant = std::move(scaled);
+      } else {
+        graph.set_input(layer.node, index, graph.add_constant(graph.unique_name(graph.value(id).name + "_scaled"), std::move(scaled)));
+      }
+    };
+    if (graph.value(layer.weight).quantized != nullptr) continue;
+    scale_input(1, alpha);
+    if (layer.bias.is_valid()) scale_input(2, beta);
+    graph.node(layer.node).attributes.set("alpha", 1.0f);
+    graph.node(layer.node).attributes.set("beta", 1.0f);
+  }
+  return {};
+}
+
+Result<ApplyOutcome> apply_schemes(Graph& graph, const SchemeMap& schemes, const std::map<std::string, Range>& ranges,
+                                   const ApplyOptions& options) {
+  CTK_TRY(const Quantizer* quantizer, find_quantizer(options.method));
+  ApplyOutcome outcome;
+  std::map<ValueId, QuantScheme> chosen;   // weight -> scheme, to see when sharing layers differ
+  std::size_t used = 0;
+  std::vector<std::pair<Layer, QuantScheme>> work;
+  for (Layer layer : graph::layers_of(graph)) {
+    const auto wanted = schemes.find(graph.address(layer.node));
+    if (wanted == schemes.end()) continue;
+    ++used;
+    const QuantScheme scheme = wanted->second;
+    if (scheme == QuantScheme{}) continue;
+    if (const std::string reason = infeasible_reason(graph, layer, scheme); !reason.empty()) {
+      return config_error(graph.address(layer.node) + ": scheme " + to_string(scheme) + " cannot be used: " + reason);
+    }
+    work.emplace_back(layer, scheme);
+  }
+  if (used != schemes.size()) {
+    for (const auto& [address, scheme] : schemes) {
+      bool is_layer = false;
+      for (const Layer& layer : graph::layers_of(graph)) is_layer = is_layer || graph.address(layer.node) == address;
+      if (!is_layer) return config_error("scheme " + to_string(scheme) + " is given for \"" + address + "\", which is no layer of this model");
+    }
+  }
+  for (auto& [layer, scheme] : work) {
+    const std::string address = graph.address(layer.node);
+    LayerOutcome line{address, scheme, "", 0, 0, 0, false};
+    graph.node(layer.node).scheme = scheme;
+    const bool is_shared = graph.value(layer.weight).consumers.size() > 1;
+    const auto before = chosen.find(layer.weight);
+    if (before != chosen.end()) {
+      if (before->second == scheme) {   // the same codes serve both
+        line.method = graph.value(layer.weight).quantized->method;
+        outcome.layers.push_back(line);
+        continue;
+      }
+      return config_error(address + ": shares weight \"" + graph.value(layer.weight).name + "\" with a layer at " +
+                          to_string(before->second) + ". Give both the same scheme");
+    }
+    if (is_shared) {
+      bool all_alike = true;
+      for (NodeId reader : graph.value(layer.weight).consumers) {
+        const auto other = schemes.find(graph.address(reader));
+        all_alike = all_alike && other != schemes.end() && other->second == scheme;
+      }
+      if (!all_alike) {
+        outcome.warnings.push_back("weight \"" + graph.value(layer.weight).name + "\" is shared; " + address +
+                                   " got a copy of its own, because not all readers use " + to_string(scheme));
+        split_weight(graph, layer);
+      }
+    }
+    chosen.emplace(layer.weight, scheme);
+    if (scheme.is_integer_weight()) {
+      const Tensor original = *graph.value(layer.weight).constant;
+      CTK_CHECK(code_weight(graph, layer, scheme, *quantizer, ranges, line));
+      if (options.bias_correction && options.input_means != nullptr) {
+        CTK_TRY(line.bias_corrected, correct_bias(graph, layer, original, *options.input_means));
+      }
+    } else {
+      CTK_CHECK(halve_weight(graph, layer, line));
+    }
+    if (line.raised_scales > 0) {
+      outcome.warnings.push_back(address + ": the scales of " + std::to_string(line.raised_scales) +
+                                 " channels were raised so that their bias fits into int32");
+    }
+    outcome.layers.push_back(line);
+  }
+  CTK_TRY(const NoteOutcome notes, place_activation_notes(graph, ranges));
+  outcome.warnings.insert(outcome.warnings.end(), notes.warnings.begin(), notes.warnings.end());
+  graph.remove_dead_values();
+  CTK_CHECK(verify(graph));
+  return outcome;
+}
+
+}  // namespace ctk::quantize

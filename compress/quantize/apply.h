@@ -1,0 +1,56 @@
+// Applies an assignment of schemes to a graph: codes for weights, notes for activations, bias correction.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "calibrate/calibration.h"
+#include "core/quant_scheme.h"
+#include "graph/graph.h"
+#include "graph/layer.h"
+
+namespace ctk::quantize {
+
+// Scheme per layer, by node address. Layers that are absent stay float.
+using SchemeMap = std::map<std::string, QuantScheme>;
+
+struct ApplyOptions {
+  std::string method = "rtn";
+  bool bias_correction = false;
+  // Mean of each input channel per layer input value (by value name), from calibration; needed for bias correction.
+  const std::map<std::string, std::vector<double>>* input_means = nullptr;
+};
+
+struct LayerOutcome {
+  std::string address;
+  QuantScheme scheme;
+  std::string method;
+  double error_rtn = 0;      // relative squared weight error of plain absmax rounding
+  double error_method = 0;   // of the codes used
+  int raised_scales = 0;     // channels whose scale was raised so that the bias fits (FAULTS "bias overflow")
+  bool bias_corrected = false;
+};
+
+struct ApplyOutcome {
+  std::vector<LayerOutcome> layers;   // integer and fp16 layers, in graph order
+  std::vector<std::string> warnings;
+};
+
+// Gemm with alpha or beta other than 1 gets them multiplied into weight and bias, so that one rule serves all layers.
+// Part of preparing a float graph; values agree to one rounding. Weights shared with other nodes are copied first.
+Status fold_gemm_factors(graph::Graph& graph);
+
+// `graph` is float (after passes); ranges by value name must cover values_to_observe().
+// A weight that two layers share must get the same scheme from both; otherwise it is split into two constants.
+// Errors: config (unknown layer address, scheme not available), input (NaN or Inf in a weight: name, count, index).
+Result<ApplyOutcome> apply_schemes(graph::Graph& graph, const SchemeMap& schemes,
+                                   const std::map<std::string, calibrate::Range>& ranges, const ApplyOptions& options);
+
+// Errors: input: tensor name, number of bad values, first index.
+Status require_finite_weights(const graph::Graph& graph);
+
+// Why a layer cannot take a scheme; empty when it can.
+std::string infeasible_reason(const graph::Graph& graph, const graph::Layer& layer, const QuantScheme& scheme);
+
+}  // namespace ctk::quantize

@@ -1,0 +1,36 @@
+#include "compress/quantize/quantizers.h"
+
+#include <array>
+
+#include "compress/quantize/rtn.h"
+
+namespace ctk::quantize {
+namespace {
+
+constexpr std::array kQuantizers{
+    Quantizer{"rtn", "round to nearest, scales fitted to squared error", quantize_rtn},
+};
+
+}  // namespace
+
+std::span<const Quantizer> quantizers() { return kQuantizers; }
+
+Result<const Quantizer*> find_quantizer(std::string_view name) {
+  std::string known;
+  for (const Quantizer& row : kQuantizers) {
+    if (row.name == name) return &row;
+    known += (known.empty() ? "" : ", ") + std::string(row.name);
+  }
+  return config_error("unknown quantization method \"" + std::string(name) + "\". Known: " + known);
+}
+
+Status require_known_form(const QuantScheme& scheme) {
+  const bool is_float = !scheme.is_integer_weight();
+  const bool has_width = scheme.weight_bits == 8 || scheme.weight_bits == 4;
+  const bool is_coded = has_width && scheme.granularity != Granularity::per_group && scheme.is_integer_activation();
+  if (is_float || is_coded) return {};
+  return config_error("scheme " + to_string(scheme) +
+                      " is not available in this build. Use fp32, fp16, w8a8_c, w8a8_t, w4a8_c or w4a8_t");
+}
+
+}  // namespace ctk::quantize

@@ -1,0 +1,165 @@
+// What a run found and made: the figures behind report.json, report.md and report.html.
+//
+// The fields are the keys of report.json, in its order; its schema is configs/schema/report.schema.json. A figure that
+// was not measured is absent and written as null; so is one that is not finite, with a warning.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/result.h"
+
+namespace ctk::exporter {
+
+using Figure = std::optional<double>;
+
+struct SplitRow {
+  std::string name;    // calibrate, score, select, test, train
+  std::string source;  // path
+  std::int64_t count = 0;
+  std::string fingerprint;
+};
+
+struct MetricPart {
+  std::string name;
+  bool higher_is_better = true;
+  Figure baseline, final, standard_error;
+  Figure drop;  // how much worse, in the metric's own unit; negative = better
+};
+
+struct LatencyFigure {
+  Figure median, p95;  // us
+  std::int64_t runs = 0;
+};
+struct LatencyPart {
+  int threads = 0;
+  LatencyFigure baseline, final;
+  std::optional<std::pair<LatencyFigure, LatencyFigure>> prefill, decode;  // language models: float, final
+};
+
+struct BudgetRow {
+  std::string name;  // size, latency, peak_memory, metric_drop
+  std::string unit;  // bytes, us, points, ratio
+  Figure limit, predicted, measured;
+  std::optional<bool> met;  // absent: not decided
+  Figure price;             // loss saved per unit that the limit is raised
+};
+
+struct LayerRow {
+  std::string name, op;             // address; operator
+  std::vector<std::int64_t> shape;  // of the weight
+  std::int64_t macs = 0;            // a sample
+  std::string scheme;               // "w8a8_c"
+  std::string method;               // "rtn"
+  Figure loss;                      // of this layer alone under its scheme, nats
+  Figure latency_us;
+  std::int64_t bytes = 0;          // of the weights as stored
+  std::string reason;              // why this scheme
+  std::int64_t rows_seen = 0;      // samples behind its ranges
+  Figure error_rtn, error_method;  // relative squared weight error
+  double weight_bits = 32;         // a weight, scales included; drawn in the report
+};
+
+struct SkippedRow {
+  std::string name, op, reason;
+};
+struct StageRow {
+  std::string name;
+  Figure seconds;
+  bool cached = false;
+  std::int64_t peak_rss = 0;  // bytes
+  Figure metric_before, metric_after;
+  std::optional<bool> accepted;
+};
+struct FileRow {
+  std::string path;  // relative to the output folder
+  std::string format;
+  std::int64_t bytes = 0;
+  std::string sha256;
+};
+struct WarningRow {
+  std::string code;  // "slower_than_float"
+  std::string text;
+};
+// Range of an activation as calibrated.
+struct RangeRow {
+  std::string name;  // value
+  Figure low, high;
+  std::int64_t count = 0;  // numbers seen
+  std::string source;      // "mse", "fixed by Softmax"
+};
+// Another program on the written file.
+struct CheckRow {
+  std::string against, file;
+  Figure agreement, max_error, metric;
+  std::string result;  // "agrees", "differs", "not run: ..."
+};
+
+struct ConfigPart {
+  std::string path, fingerprint;
+};
+struct MachinePart {
+  std::string cpu, isa;  // isa: the best row the kernels may use
+  int cores = 0;
+  std::int64_t memory_bytes = 0;
+};
+struct ModelPart {
+  std::string path, sha256, format;
+  std::int64_t parameters = 0, macs = 0;
+};
+struct SizePart {
+  Figure before, after;  // bytes of the written files
+};
+struct MemoryPart {
+  Figure baseline_peak, final_peak, run_peak_rss;  // bytes
+};
+
+struct Report {
+  std::string version, command;
+  ConfigPart config;
+  std::uint64_t seed = 0;
+  int threads = 0;
+  MachinePart machine;
+  ModelPart model;
+  std::vector<SplitRow> splits;
+  std::optional<MetricPart> metric;
+  SizePart size;
+  LatencyPart latency;
+  MemoryPart memory;
+  std::vector<BudgetRow> budget;
+  std::vector<LayerRow> layers;
+  std::vector<SkippedRow> skipped;
+  std::vector<StageRow> stages;
+  std::vector<FileRow> files;
+  std::vector<WarningRow> warnings;
+  // Beyond the keys of the design page.
+  std::vector<RangeRow> ranges;
+  std::vector<CheckRow> checks;
+  std::vector<std::string> rewrites;  // passes and how often each applied
+  std::string output;                 // folder, as the user gave it
+};
+
+// One JSON object, two spaces of indent, keys in the order above, a newline at the end. Text that is not UTF-8 is
+// repaired. Numbers that are not finite become null and add a warning "not_finite" naming the key.
+std::string to_json(const Report& report);
+// Inverse, for `compress eval`, tests and Python. Errors: input (not JSON, a key of another type; names the key).
+Result<Report> parse_report(const std::string& json);
+// For people: summary, budgets, layers, splits, stages, files, warnings.
+std::string to_markdown(const Report& report);
+// One file without external resources; follows the reader's light or dark setting.
+std::string to_html(const Report& report);
+
+// Writes report.json, report.md, report.html into `folder`, each whole or not at all. Errors: input.
+Status write_report(const Report& report, const std::string& folder);
+
+// Path, bytes and SHA-256 of a file below `folder`. Errors: input.
+Result<FileRow> describe_file(const std::string& folder, const std::string& relative_path, const std::string& format);
+// manifest.json: {"files": [{path, bytes, sha256}]}, sorted by path. Byte-equal for equal files.
+Status write_manifest(std::vector<FileRow> files, const std::string& folder);
+// Holds a folder against its manifest. Errors: input (a file missing, of another size or hash; names all).
+Status verify_manifest(const std::string& folder);
+
+}  // namespace ctk::exporter
