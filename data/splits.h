@@ -35,19 +35,26 @@ struct Split {
   }
 };
 
+struct Warning {
+  // split_overlap, split_short, split_absent, split_from_train, files_ignored, samples_skipped
+  std::string code;
+  std::string text;
+};
+
 struct Splits {
   std::optional<Split> train, calibrate, score, select, test;
-  std::vector<std::string>
-      warnings;  // overlaps, roles that got fewer samples than wished, ignored files, skipped samples
+  std::vector<Warning> warnings;
 
   std::vector<const Split*> all() const;  // those present, in the order of the fields
 };
 
-// Given sources are used whole, in file order (after skip and samples). Absent roles of calibrate, score, select are
-// drawn by seed from samples that no other split holds (by content): first the rest of calibrate's file, then the rest
-// of train's, then train itself, which gives up at most a quarter of its samples. When fewer remain than are wished
-// for, each role gets its share in proportion (at least one while there are any); a role that gets none stays absent,
-// with a warning. Errors: those of open_source(); input (a sample of `evaluate` in another given split: names both).
+// Given sources are used whole, in file order (after skip and samples). Absent roles of calibrate, score and select are
+// drawn together by seed, from samples whose content no given split holds: the first of (1) the rest of calibrate's
+// file, (2) the rest of train's file, (3) the train split, which gives up at most a quarter of its samples, that has
+// enough, or the largest. Drawn indices ascend. When fewer are left than wished for, each role gets its share in
+// proportion (at least one while there are any, in the order named); a role that gets none stays absent, with a
+// warning. Errors: those of open_source(); input (a sample of `evaluate` in another given split, by content: names
+// both).
 Result<Splits> make_splits(const SplitRequest& request, std::span<const InputInfo> inputs);
 
 }  // namespace ctk::data

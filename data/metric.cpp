@@ -1,0 +1,205 @@
+#include "data/metric.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ctk::data {
+namespace {
+
+const MetricInfo kMetrics[] = {
+    {"top1", Better::higher, true, false, "share of samples whose largest output is the label"},
+    {"top5", Better::higher, true, false, "share of samples whose label is among the five largest outputs"},
+    {"agreement", Better::higher, false, true, "share of samples whose largest output is the float network's"},
+    {"kl", Better::lower, false, true, "mean KL(float || network) of the softmax of the outputs, nats"},
+    {"mse", Better::lower, false, true, "mean squared difference to the float network's outputs"},
+    {"sqnr_db", Better::higher, false, true, "10 log10 of float output power over error power, dB"},
+};
+
+// How an output tensor falls into rows of K numbers.
+struct RowLayout {
+  std::size_t samples = 0, rows = 0, classes = 0;  // rows: of one sample
+  bool is_class_first = false;                     // [B, K, pixels] rather than [B, rows, K]
+};
+
+Result<RowLayout> layout_of(const Shape& shape) {
+  if (shape.size() < 2 || elements(shape) == 0)
+    return input_error("metric: expected outputs of shape [samples, classes, ...], found " + to_string(shape) +
+                       ". Choose an output that has one row for each sample.");
+  const auto dimension = [&](std::size_t axis) { return static_cast<std::size_t>(shape[axis]); };
+  const std::size_t samples = dimension(0), all = elements(shape) / samples;
+  if (shape.size() == 3) return RowLayout{samples, dimension(1), dimension(2), false};
+  return RowLayout{samples, all / dimension(1), dimension(1), true};
+}
+
+// Row r of sample s, gathered into `scratch` where its numbers do not lie together.
+std::span<const float> row_at(const float* data, const RowLayout& layout, std::size_t s, std::size_t r,
+                              std::vector<float>& scratch) {
+  const float* sample = data + s * layout.rows * layout.classes;
+  if (!layout.is_class_first || layout.rows == 1) return {sample + r * layout.classes, layout.classes};
+  scratch.resize(layout.classes);
+  for (std::size_t k = 0; k < layout.classes; ++k) scratch[k] = sample[k * layout.rows + r];
+  return scratch;
+}
+
+// How many outputs rank before the label: larger ones, and equal ones of a lower index.
+std::size_t rank_of(std::span<const float> row, std::size_t label) {
+  std::size_t before = 0;
+  for (std::size_t k = 0; k < row.size(); ++k) before += row[k] > row[label] || (row[k] == row[label] && k < label);
+  return before;
+}
+
+double squared_difference(std::span<const float> a, std::span<const float> b) {
+  double sum = 0;
+  for (std::size_t k = 0; k < a.size(); ++k) {
+    const double difference = static_cast<double>(a[k]) - static_cast<double>(b[k]);
+    sum += difference * difference;
+  }
+  return sum;
+}
+
+double power(std::span<const float> row) {
+  double sum = 0;
+  for (float value : row) sum += static_cast<double>(value) * static_cast<double>(value);
+  return sum;
+}
+
+Status check_finite(std::span<const float> values, std::size_t per_sample, std::size_t first_sample,
+                    const char* whose) {
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (!std::isfinite(values[i]))
+      return input_error("metric: " + std::string(whose) + " output of sample " +
+                         std::to_string(first_sample + i / per_sample) + ": expected finite numbers, found " +
+                         std::to_string(values[i]) + " at element " + std::to_string(i % per_sample) +
+                         ". Look for the layer that overflows.");
+  return {};
+}
+
+double log_sum_exp(std::span<const float> row) {
+  const double largest = row[arg_max(row)];
+  double sum = 0;
+  for (float value : row) sum += std::exp(static_cast<double>(value) - largest);
+  return largest + std::log(sum);
+}
+
+}  // namespace
+
+std::span<const MetricInfo> metrics() {
+  return kMetrics;
+}
+
+Result<const MetricInfo*> find_metric(std::string_view name) {
+  std::string known;
+  for (const MetricInfo& info : kMetrics) {
+    if (info.name == name) return &info;
+    known += (known.empty() ? "" : ", ") + std::string(info.name);
+  }
+  return config_error("metric: expected one of " + known + ", found '" + std::string(name) + "'.");
+}
+
+std::size_t arg_max(std::span<const float> row) {
+  return static_cast<std::size_t>(std::max_element(row.begin(), row.end()) - row.begin());  // the first of equal ones
+}
+
+double kl_of_rows(std::span<const float> reference, std::span<const float> output) {
+  const double p_norm = log_sum_exp(reference), q_norm = log_sum_exp(output);
+  double sum = 0;
+  for (std::size_t k = 0; k < reference.size(); ++k) {
+    const double log_p = static_cast<double>(reference[k]) - p_norm, log_q = static_cast<double>(output[k]) - q_norm;
+    sum += std::exp(log_p) * (log_p - log_q);
+  }
+  return std::max(sum, 0.0);  // rounding may leave a little less than nothing
+}
+
+Status MetricSum::add(TensorView output, std::span<const std::int64_t> labels, TensorView reference) {
+  if (output.dtype != DType::f32)
+    return input_error("metric: expected f32 outputs, found " + std::string(name_of(output.dtype)) + ".");
+  CTK_TRY(const RowLayout layout, layout_of(output.shape));
+  const std::size_t per_sample = layout.rows * layout.classes;
+  CTK_CHECK(check_finite(output.values<float>(), per_sample, count_, "the"));
+  if (info_->needs_reference) {
+    if (reference.dtype != DType::f32 || reference.shape != output.shape)
+      return input_error("metric " + std::string(info_->name) + ": expected float outputs of shape " +
+                         to_string(output.shape) + " to compare with, found " + to_string(reference.shape) + ".");
+    CTK_CHECK(check_finite(reference.values<float>(), per_sample, count_, "the float network's"));
+  }
+  if (info_->needs_labels) {
+    if (labels.size() != layout.samples || layout.rows != 1)
+      return input_error("metric " + std::string(info_->name) +
+                         ": expected one label and one row of outputs for each sample, found " +
+                         std::to_string(labels.size()) + " labels and outputs " + to_string(output.shape) +
+                         ". Give labels in the data source, or choose a metric that needs none.");
+    for (std::size_t s = 0; s < labels.size(); ++s)
+      if (labels[s] < 0 || static_cast<std::size_t>(labels[s]) >= layout.classes)
+        return input_error("metric " + std::string(info_->name) + ": expected labels 0 to " +
+                           std::to_string(layout.classes - 1) + ", found " + std::to_string(labels[s]) + " at sample " +
+                           std::to_string(count_ + s) + ". Mend the labels, or take the model they belong to.");
+  }
+  const float* out = output.as<float>();
+  const float* ref = reference.as<float>();
+  std::vector<float> out_scratch, ref_scratch;
+  for (std::size_t s = 0; s < layout.samples; ++s, ++count_) {
+    double value = 0, signal = 0, noise = 0;
+    for (std::size_t r = 0; r < layout.rows; ++r) {
+      const std::span<const float> row = row_at(out, layout, s, r, out_scratch);
+      if (info_->needs_labels) {
+        value += rank_of(row, static_cast<std::size_t>(labels[s])) < (info_->name == "top5" ? 5u : 1u);
+        continue;
+      }
+      const std::span<const float> wanted = row_at(ref, layout, s, r, ref_scratch);
+      if (info_->name == "agreement") value += arg_max(row) == arg_max(wanted);
+      if (info_->name == "kl") value += kl_of_rows(wanted, row);
+      if (info_->name == "mse") value += squared_difference(row, wanted) / static_cast<double>(layout.classes);
+      if (info_->name == "sqnr_db") signal += power(wanted), noise += squared_difference(row, wanted);
+    }
+    value /= static_cast<double>(layout.rows);
+    sum_ += value;
+    sum_squares_ += value * value;
+    signal_ += signal;
+    noise_ += noise;
+    signal_signal_ += signal * signal;
+    signal_noise_ += signal * noise;
+    noise_noise_ += noise * noise;
+  }
+  return {};
+}
+
+Result<MetricValue> MetricSum::value() const {
+  if (count_ == 0) return input_error("metric " + std::string(info_->name) + ": expected samples, found none.");
+  const double n = static_cast<double>(count_);
+  MetricValue result{sum_ / n, 0, count_};
+  if (info_->name == "sqnr_db") {
+    if (noise_ == 0) return MetricValue{std::numeric_limits<double>::infinity(), 0, count_};
+    if (signal_ == 0)
+      return input_error("metric sqnr_db: the float network's outputs are all 0, so there is no signal. Choose mse.");
+    result.value = 10.0 * std::log10(signal_ / noise_);
+    // ln(S/N) moves by s_i/S - n_i/N with sample i.
+    const double relative = signal_signal_ / (signal_ * signal_) - 2.0 * signal_noise_ / (signal_ * noise_) +
+                            noise_noise_ / (noise_ * noise_);
+    result.standard_error = 10.0 / std::log(10.0) * std::sqrt(std::max(relative, 0.0));
+    return result;
+  }
+  result.standard_error = std::sqrt(std::max(sum_squares_ / n - result.value * result.value, 0.0) / n);
+  return result;
+}
+
+Result<Drop> drop_of(double baseline, double final, Better better, bool relative) {
+  if (!std::isfinite(baseline) || !std::isfinite(final))
+    return input_error("metric drop: expected finite figures, found " + std::to_string(baseline) + " before and " +
+                       std::to_string(final) + " after. Look for NaN in the outputs, or choose another metric.");
+  const double worse = better == Better::higher ? baseline - final : final - baseline;
+  if (!relative) return Drop{worse, false};
+  if (baseline == 0)
+    return input_error("metric drop: a relative limit has no meaning for a baseline of 0, found " +
+                       std::to_string(final) + " after. Use the absolute limit.");
+  const double share = worse / std::abs(baseline);
+  if (!std::isfinite(share))
+    return input_error("metric drop: the baseline " + std::to_string(baseline) +
+                       " is too small for a relative limit. Use the absolute limit.");
+  return Drop{share, true};
+}
+
+}  // namespace ctk::data
