@@ -70,6 +70,7 @@ std::vector<std::uint32_t> channel_of_elements(const Shape& shape, int channel_a
 }
 
 Tensor dequantize(const QuantTensor& weight) {
+  if (weight.codes.dtype() == DType::f16) return to_f32(weight.codes).value();
   Tensor out = Tensor::zeros(DType::f32, weight.codes.shape()).value();
   auto values = out.mutable_values<float>();
   const std::vector<std::int8_t> codes = unpack_codes(weight);

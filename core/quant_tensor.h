@@ -35,12 +35,12 @@ struct QuantTensor {
   QuantScheme scheme;
   int channel_axis = 0;         // output-channel dimension of `codes`; scales run along it
   int group_count = 1;          // ConvTranspose with groups: channels = group_count * shape[channel_axis]
-  Tensor codes;                 // i8 for 8 bits, i4 (packed, low nibble first) for 4; the weight's own shape
-  std::vector<float> scales;    // [channels], or [1] per tensor; each finite and > 0
+  Tensor codes;                 // i8 for 8 bits, i4 (packed, low nibble first) for 4, f16 for fp16; the weight's shape
+  std::vector<float> scales;    // [channels], or [1] per tensor; each finite and > 0; empty for fp16
   std::string method;           // "rtn", "gptq", ...: how the codes were found
 };
 
-// Codes as int8, one each (unpacks 4-bit). Same order as the weight.
+// Integer codes as int8, one each (unpacks 4-bit; not for fp16). Same order as the weight.
 std::vector<std::int8_t> unpack_codes(const QuantTensor& weight);
 // i8 codes in -8..7 -> packed i4 tensor of the same shape. Low nibble first; an odd tail leaves the high nibble 0.
 Tensor pack_i4(const Shape& shape, std::span<const std::int8_t> codes);

@@ -7,7 +7,7 @@
 #include "compress/quantize/quantizers.h"
 #include "graph/shapes.h"
 
-namespace ctk::quantize {
+namespace ctk::quantization {
 namespace {
 
 using calibrate::Range;
@@ -246,4 +246,4 @@ Result<ApplyOutcome> apply_schemes(Graph& graph, const SchemeMap& schemes, const
   return outcome;
 }
 
-}  // namespace ctk::quantize
+}  // namespace ctk::quantization

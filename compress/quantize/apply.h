@@ -10,7 +10,7 @@
 #include "graph/graph.h"
 #include "graph/layer.h"
 
-namespace ctk::quantize {
+namespace ctk::quantization {
 
 // Scheme per layer, by node address. Layers that are absent stay float.
 using SchemeMap = std::map<std::string, QuantScheme>;
@@ -53,4 +53,4 @@ Status require_finite_weights(const graph::Graph& graph);
 // Why a layer cannot take a scheme; empty when it can.
 std::string infeasible_reason(const graph::Graph& graph, const graph::Layer& layer, const QuantScheme& scheme);
 
-}  // namespace ctk::quantize
+}  // namespace ctk::quantization

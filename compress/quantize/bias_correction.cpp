@@ -1,6 +1,6 @@
 #include "compress/quantize/bias_correction.h"
 
-namespace ctk::quantize {
+namespace ctk::quantization {
 
 using graph::Graph;
 using graph::Layer;
@@ -59,4 +59,4 @@ Result<bool> correct_bias(Graph& graph, const Layer& layer, const Tensor& origin
   return true;
 }
 
-}  // namespace ctk::quantize
+}  // namespace ctk::quantization

@@ -7,7 +7,7 @@
 
 #include "graph/layer.h"
 
-namespace ctk::quantize {
+namespace ctk::quantization {
 
 // bias[c] += sum_k (W - Wq)[c,k] * E[x_k], E over calibration samples per input channel.
 // original: the float weight, same layout. Returns false (and changes nothing) for layers without means.
@@ -16,4 +16,4 @@ namespace ctk::quantize {
 Result<bool> correct_bias(graph::Graph& graph, const graph::Layer& layer, const Tensor& original,
                           const std::map<std::string, std::vector<double>>& input_means);
 
-}  // namespace ctk::quantize
+}  // namespace ctk::quantization

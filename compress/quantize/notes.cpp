@@ -7,7 +7,7 @@
 #include "graph/ops/op.h"
 #include "graph/shapes.h"
 
-namespace ctk::quantize {
+namespace ctk::quantization {
 namespace {
 
 using calibrate::Range;
@@ -196,4 +196,4 @@ std::vector<ValueId> values_to_observe(const Graph& graph) {
   return values;
 }
 
-}  // namespace ctk::quantize
+}  // namespace ctk::quantization

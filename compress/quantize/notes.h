@@ -13,7 +13,7 @@
 #include "calibrate/calibration.h"
 #include "graph/graph.h"
 
-namespace ctk::quantize {
+namespace ctk::quantization {
 
 inline constexpr double kMaxJoinRatio = 16.0;
 
@@ -30,4 +30,4 @@ Result<NoteOutcome> place_activation_notes(graph::Graph& graph, const std::map<s
 // nodes, in graph order.
 std::vector<graph::ValueId> values_to_observe(const graph::Graph& graph);
 
-}  // namespace ctk::quantize
+}  // namespace ctk::quantization

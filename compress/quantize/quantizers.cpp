@@ -4,7 +4,7 @@
 
 #include "compress/quantize/rtn.h"
 
-namespace ctk::quantize {
+namespace ctk::quantization {
 namespace {
 
 constexpr std::array kQuantizers{
@@ -33,4 +33,4 @@ Status require_known_form(const QuantScheme& scheme) {
                       " is not available in this build. Use fp32, fp16, w8a8_c, w8a8_t, w4a8_c or w4a8_t");
 }
 
-}  // namespace ctk::quantize
+}  // namespace ctk::quantization

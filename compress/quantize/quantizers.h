@@ -8,7 +8,7 @@
 #include "core/result.h"
 #include "graph/layer.h"
 
-namespace ctk::quantize {
+namespace ctk::quantization {
 
 struct WeightRequest {
   Tensor weight;                  // f32, the layer's own layout
@@ -38,4 +38,4 @@ Result<const Quantizer*> find_quantizer(std::string_view name);   // errors: con
 // Errors: config when the scheme's form is not one this build quantizes to (says which are).
 Status require_known_form(const QuantScheme& scheme);
 
-}  // namespace ctk::quantize
+}  // namespace ctk::quantization

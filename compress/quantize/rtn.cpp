@@ -13,7 +13,7 @@
 
 #include "core/parallel.h"
 
-namespace ctk::quantize {
+namespace ctk::quantization {
 namespace {
 
 constexpr int kCandidates = 48;
@@ -132,4 +132,4 @@ Result<WeightOutcome> quantize_rtn(const WeightRequest& request) {
   return outcome;
 }
 
-}  // namespace ctk::quantize
+}  // namespace ctk::quantization

@@ -3,7 +3,7 @@
 
 #include "compress/quantize/quantizers.h"
 
-namespace ctk::quantize {
+namespace ctk::quantization {
 
 Result<WeightOutcome> quantize_rtn(const WeightRequest& request);
 
@@ -15,4 +15,4 @@ int lowest_code(int bits);    // -127 for 8 bits (negation stays exact), -8 for 
 int highest_code(int bits);   // 127, 7
 std::int8_t round_to_code(float value, float scale, int bits);
 
-}  // namespace ctk::quantize
+}  // namespace ctk::quantization

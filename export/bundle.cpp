@@ -1,0 +1,78 @@
+#include "export/bundle.h"
+
+#include <cstring>
+
+#include "core/file.h"
+#include "core/hash.h"
+#include "graph/text.h"
+#include "runtime/bundle.h"
+
+namespace ctk::exporter {
+namespace {
+
+std::size_t aligned(std::size_t value, std::size_t step) { return (value + step - 1) / step * step; }
+
+// Lays tensors one after another; keeps the bytes only when asked.
+class DataSink final : public graph::ConstantSink {
+ public:
+  explicit DataSink(bool keep) : keep_(keep) {}
+
+  std::string store(const Tensor& tensor) override {
+    const std::size_t offset = aligned(size_, runtime::kBundleTensorAlignment);
+    size_ = offset + tensor.bytes();
+    if (keep_) {
+      data_.resize(offset, '\0');
+      data_.append(static_cast<const char*>(tensor.data()), tensor.bytes());
+    }
+    // A fixed width keeps the text's length independent of where tensors lie.
+    static constexpr char kDigits[] = "0123456789abcdef";
+    std::string reference(12, '0');
+    for (std::size_t i = 0; i < 12; ++i) reference[11 - i] = kDigits[(offset >> (4 * i)) & 15];
+    return reference;
+  }
+
+  std::size_t size() const { return size_; }
+  const std::string& data() const { return data_; }
+
+ private:
+  bool keep_;
+  std::size_t size_ = 0;
+  std::string data_;
+};
+
+void put_u64(std::string& file, std::size_t at, std::uint64_t value) { std::memcpy(file.data() + at, &value, sizeof value); }
+
+std::uint64_t hash_text(const std::string& text) { return hash64(std::as_bytes(std::span(text))); }
+
+}  // namespace
+
+std::size_t bundle_bytes(const graph::Graph& graph) {
+  DataSink sink(false);
+  const std::string text = graph::print_graph(graph, &sink);
+  return aligned(runtime::kBundleHeaderBytes + text.size(), 64) + sink.size();
+}
+
+std::string bundle_of(const graph::Graph& graph) {
+  DataSink sink(true);
+  const std::string text = graph::print_graph(graph, &sink);
+  std::string file(runtime::kBundleHeaderBytes, '\0');
+  std::memcpy(file.data(), runtime::kBundleMagic, sizeof runtime::kBundleMagic);
+  const std::uint32_t version = runtime::kBundleVersion;
+  std::memcpy(file.data() + 8, &version, sizeof version);
+  const std::size_t data_offset = aligned(runtime::kBundleHeaderBytes + text.size(), 64);
+  put_u64(file, 16, runtime::kBundleHeaderBytes);
+  put_u64(file, 24, text.size());
+  put_u64(file, 32, data_offset);
+  put_u64(file, 40, sink.data().size());
+  put_u64(file, 48, hash_text(text));
+  put_u64(file, 56, hash_text(sink.data()));
+  put_u64(file, 64, hash64(std::as_bytes(std::span(file)).first(64)));
+  file += text;
+  file.resize(data_offset, '\0');
+  file += sink.data();
+  return file;
+}
+
+Status write_bundle(const graph::Graph& graph, const std::string& path) { return write_file(path, bundle_of(graph)); }
+
+}  // namespace ctk::exporter
