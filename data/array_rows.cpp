@@ -12,7 +12,9 @@ namespace {
 class ArrayRows : public Rows {
  public:
   std::size_t count() const override { return rows_ ? rows_->size() : total_; }
-  std::string name(std::size_t row) const override { return file_ + " row " + std::to_string(stored_row(row)); }
+  std::string name(std::size_t row) const override {
+    return file_ + " row " + std::to_string(stored_row(row)) + suffix_;
+  }
   std::string origin(std::size_t input) const override { return origins_[input]; }
   bool is_array() const override { return true; }
   Result<std::vector<Tensor>> read(std::size_t row) const override { return views(row); }
@@ -40,6 +42,7 @@ class ArrayRows : public Rows {
   void keep(std::vector<std::size_t> rows) { rows_ = std::move(rows); }
   std::size_t stored_row(std::size_t row) const { return rows_ ? (*rows_)[row] : row; }
   void set_file(const std::string& path) { file_ = std::filesystem::path(path).filename().string(); }
+  void set_suffix(const std::string& suffix) { suffix_ = suffix; }
 
  private:
   std::vector<Tensor> views(std::size_t row) const {
@@ -54,7 +57,7 @@ class ArrayRows : public Rows {
     return result;
   }
 
-  std::string file_;
+  std::string file_, suffix_;  // of a row's name
   std::vector<Tensor> arrays_;
   std::vector<std::string> origins_;
   std::size_t total_ = 0;
@@ -236,6 +239,7 @@ Result<std::shared_ptr<Rows>> open_npz(const SourceSpec& spec, std::span<const I
     CTK_CHECK(rows->add(name, std::move(array), spec.path));
     own_arrays = own_arrays && name.ends_with("_" + spec.split);
   }
+  if (own_arrays) rows->set_suffix(" of '" + bound[0] + "'");
   if (!spec.split.empty() && !own_arrays) {
     CTK_TRY(std::vector<std::size_t> kept, rows_of_split(spec, file, rows->total()));
     rows->keep(std::move(kept));

@@ -55,7 +55,7 @@ class Opener {
   std::map<std::shared_ptr<const Source>, Hashes> hashes_;
 };
 
-// A given split with the content hashes of its samples; indices are still 0, 1, ...
+// A given split with the content hashes of its source's samples.
 struct Given {
   Split* split;
   const Hashes* hashes;
@@ -65,37 +65,59 @@ std::string named(const Given& given, std::size_t index) {
   return given.split->role + " sample " + std::to_string(index) + " (" + given.split->source->where(index) + ")";
 }
 
-struct Overlap {
-  std::size_t count = 0;
-  std::string first;  // "a sample 3 (x.npz row 3) and b sample 0 (y.npz row 7)"
+// Samples of `b` whose content `a` holds too, with the index of the first such sample in `a`.
+struct Shared {
+  std::size_t in_a, in_b;
 };
 
-Overlap overlap_of(const Given& a, const Given& b) {
-  std::unordered_map<std::uint64_t, std::size_t> first_of;
-  for (std::size_t i = 0; i < a.hashes->size(); ++i) first_of.emplace((*a.hashes)[i], i);
-  Overlap overlap;
-  for (std::size_t i = 0; i < b.hashes->size(); ++i) {
-    const auto same = first_of.find((*b.hashes)[i]);
-    if (same == first_of.end()) continue;
-    if (overlap.count++ == 0) overlap.first = named(a, same->second) + " and " + named(b, i);
+std::vector<Shared> shared_by(const Given& a, const Given& b) {
+  std::unordered_map<std::uint64_t, std::size_t> first;
+  for (std::size_t index : a.split->indices) first.emplace((*a.hashes)[index], index);
+  std::vector<Shared> shared;
+  for (std::size_t index : b.split->indices) {
+    const auto same = first.find((*b.hashes)[index]);
+    if (same != first.end()) shared.push_back({same->second, index});
   }
-  return overlap;
+  return shared;
 }
 
-// A sample of the test split (the last of `given`, if there) anywhere else ends the work; other overlaps are told.
+// Keeps `other` free of samples of `test`. Data sets hold the same recording or picture twice: where both splits read
+// other rows of one file, the user has split it right, and the copy leaves `other`. All else is a leak.
+Status keep_apart(const Given& test, const Given& other, std::vector<Warning>& warnings) {
+  const std::vector<Shared> shared = shared_by(test, other);
+  if (shared.empty()) return {};
+  std::error_code error;
+  bool is_copy = std::filesystem::equivalent(test.split->path(), other.split->path(), error) &&
+                 shared.size() < other.split->count();
+  std::unordered_set<std::string> rows;
+  for (std::size_t index : test.split->indices) rows.insert(test.split->source->where(index));
+  for (const Shared& pair : shared) is_copy = is_copy && !rows.contains(other.split->source->where(pair.in_b));
+  const std::string first = named(other, shared[0].in_b) + " and " + named(test, shared[0].in_a);
+  const std::string count = std::to_string(shared.size());
+  if (!is_copy)
+    return input_error("data: expected no sample of evaluate (" + test.split->path() + ") in another split, found " +
+                       count + " in " + other.split->role + " (" + other.split->path() + ") by content, the first: " +
+                       first + ". Choose other samples (skip, samples), or another file.");
+  std::unordered_set<std::size_t> dropped;
+  for (const Shared& pair : shared) dropped.insert(pair.in_b);
+  std::erase_if(other.split->indices, [&](std::size_t index) { return dropped.contains(index); });
+  warnings.push_back(
+      {"split_copies", other.split->role + ": " + count +
+                           " samples left out, the file holds them again in evaluate, the first: " + first});
+  return {};
+}
+
 Status check_overlaps(const std::vector<Given>& given, std::vector<Warning>& warnings) {
-  for (std::size_t b = given.size(); b-- > 0;)
+  if (!given.empty() && given.back().split->role == "test")
+    for (std::size_t k = 0; k + 1 < given.size(); ++k) CTK_CHECK(keep_apart(given.back(), given[k], warnings));
+  for (std::size_t b = 0; b < given.size(); ++b)
     for (std::size_t a = 0; a < b; ++a) {
-      const Overlap overlap = overlap_of(given[a], given[b]);
-      if (overlap.count == 0) continue;
-      const std::string &first = given[a].split->role, &second = given[b].split->role;
-      if (second == "test")
-        return input_error("data: expected no sample of evaluate (" + given[b].split->path() +
-                           ") in another split, found " + std::to_string(overlap.count) + " in " + first + " (" +
-                           given[a].split->path() + ") by content, the first: " + overlap.first +
-                           ". Choose other samples (skip, samples), or another file.");
-      warnings.push_back({"split_overlap", first + " and " + second + " share " + std::to_string(overlap.count) +
-                                               " samples by content, the first: " + overlap.first});
+      const std::vector<Shared> shared = shared_by(given[a], given[b]);
+      if (!shared.empty())
+        warnings.push_back({"split_overlap", given[a].split->role + " and " + given[b].split->role + " share " +
+                                                 std::to_string(shared.size()) +
+                                                 " samples by content, the first: " + named(given[a], shared[0].in_a) +
+                                                 " and " + named(given[b], shared[0].in_b)});
     }
   return {};
 }
@@ -127,10 +149,11 @@ Pool pool_of(std::shared_ptr<const Source> source, const Hashes& hashes, std::un
 Result<Pool> choose_pool(const SplitRequest& request, const Splits& splits, const std::vector<Given>& given,
                          std::size_t wished, Opener& opener) {
   std::unordered_set<std::uint64_t> used, used_but_train;
-  for (const Given& g : given) {
-    used.insert(g.hashes->begin(), g.hashes->end());
-    if (g.split->role != "train") used_but_train.insert(g.hashes->begin(), g.hashes->end());
-  }
+  for (const Given& g : given)
+    for (std::size_t index : g.split->indices) {
+      used.insert((*g.hashes)[index]);
+      if (g.split->role != "train") used_but_train.insert((*g.hashes)[index]);
+    }
   Pool best;
   for (const auto* spec : {&request.calibrate, &request.train}) {
     if (!*spec) continue;

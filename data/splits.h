@@ -36,7 +36,7 @@ struct Split {
 };
 
 struct Warning {
-  // split_overlap, split_short, split_absent, split_from_train, files_ignored, samples_skipped
+  // split_copies, split_overlap, split_short, split_absent, split_from_train, files_ignored, samples_skipped
   std::string code;
   std::string text;
 };
@@ -53,8 +53,11 @@ struct Splits {
 // file, (2) the rest of train's file, (3) the train split, which gives up at most a quarter of its samples, that has
 // enough, or the largest. Drawn indices ascend. When fewer are left than wished for, each role gets its share in
 // proportion (at least one while there are any, in the order named); a role that gets none stays absent, with a
-// warning. Errors: those of open_source(); input (a sample of `evaluate` in another given split, by content: names
-// both).
+// warning.
+//
+// No sample of `evaluate` is, by content, in another split. Where evaluate and a given split read different rows of one
+// file that holds the same sample twice, the copy leaves the given split, with a warning; any other such sample is an
+// error. Errors: those of open_source(); input (a sample of `evaluate` in another given split: names both).
 Result<Splits> make_splits(const SplitRequest& request, std::span<const InputInfo> inputs);
 
 }  // namespace ctk::data
