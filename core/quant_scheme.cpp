@@ -53,11 +53,14 @@ Result<QuantScheme> parse_scheme(std::string_view text) {
 std::string to_string(const QuantScheme& scheme) {
   if (scheme.weight_bits == 32) return "fp32";
   if (scheme.weight_bits == 16) return "fp16";
-  std::string text = "w" + std::to_string(scheme.weight_bits) + "a" + std::to_string(scheme.activation_bits) + "_";
+  std::string text = "w";
+  text += std::to_string(scheme.weight_bits);
+  text += 'a';
+  text += std::to_string(scheme.activation_bits);
   switch (scheme.granularity) {
-    case Granularity::per_tensor: return text + "t";
-    case Granularity::per_channel: return text + "c";
-    case Granularity::per_group: return text + "g" + std::to_string(scheme.group_size);
+    case Granularity::per_tensor: return text + "_t";
+    case Granularity::per_channel: return text + "_c";
+    case Granularity::per_group: return text + "_g" + std::to_string(scheme.group_size);
   }
   return text;
 }

@@ -47,7 +47,7 @@ const ConvertRow convert_scalar = {Isa::scalar,
 
 std::span<const ConvertRow> convert_rows() {
   static const ConvertRow rows[] = {
-#define CTK_KERNEL(isa, name) name,
+#define CTK_KERNEL(symbol) symbol,
 #include "kernels/convert/kernels.def"
 #undef CTK_KERNEL
   };

@@ -22,7 +22,7 @@ struct ConvertRow {
   void (*to_channels_first_u8)(const std::uint8_t* x, std::uint8_t* y, std::size_t channels, std::size_t pixels);
 };
 
-#define CTK_KERNEL(isa, name) extern const ConvertRow name;
+#define CTK_KERNEL(symbol) extern const ConvertRow symbol;
 #include "kernels/convert/kernels.def"
 #undef CTK_KERNEL
 

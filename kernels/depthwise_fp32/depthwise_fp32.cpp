@@ -57,7 +57,7 @@ const DepthwiseFloatRow depthwise_fp32_1_scalar = {
 
 std::span<const DepthwiseFloatRow> depthwise_fp32_rows() {
   static const DepthwiseFloatRow rows[] = {
-#define CTK_KERNEL(isa, name) name,
+#define CTK_KERNEL(symbol) symbol,
 #include "kernels/depthwise_fp32/kernels.def"
 #undef CTK_KERNEL
   };

@@ -19,7 +19,7 @@ struct DepthwiseFloatRow {
               std::int64_t row_begin, std::int64_t row_end, void* scratch);
 };
 
-#define CTK_KERNEL(isa, name) extern const DepthwiseFloatRow name;
+#define CTK_KERNEL(symbol) extern const DepthwiseFloatRow symbol;
 #include "kernels/depthwise_fp32/kernels.def"
 #undef CTK_KERNEL
 

@@ -52,7 +52,7 @@ const EltwiseRow eltwise_scalar = {Isa::scalar, "eltwise_scalar", add_u8, mul_u8
 
 std::span<const EltwiseRow> eltwise_rows() {
   static const EltwiseRow rows[] = {
-#define CTK_KERNEL(isa, name) name,
+#define CTK_KERNEL(symbol) symbol,
 #include "kernels/eltwise/kernels.def"
 #undef CTK_KERNEL
   };

@@ -35,7 +35,7 @@ struct EltwiseRow {
   void (*clamp_f32)(const float* x, float low, float high, float* y, std::size_t count);
 };
 
-#define CTK_KERNEL(isa, name) extern const EltwiseRow name;
+#define CTK_KERNEL(symbol) extern const EltwiseRow symbol;
 #include "kernels/eltwise/kernels.def"
 #undef CTK_KERNEL
 

@@ -49,7 +49,7 @@ const GemmFloatRow gemm_fp32_1x1_scalar = {Isa::scalar, "gemm_fp32_1x1_scalar", 
 
 std::span<const GemmFloatRow> gemm_fp32_rows() {
   static const GemmFloatRow rows[] = {
-#define CTK_KERNEL(isa, name) name,
+#define CTK_KERNEL(symbol) symbol,
 #include "kernels/gemm_fp32/kernels.def"
 #undef CTK_KERNEL
   };

@@ -34,7 +34,7 @@ struct GemmFloatRow {
   void (*run)(const GemmFloat& g, std::size_t n_begin, std::size_t n_end, void* scratch);
 };
 
-#define CTK_KERNEL(isa, name) extern const GemmFloatRow name;
+#define CTK_KERNEL(symbol) extern const GemmFloatRow symbol;
 #include "kernels/gemm_fp32/kernels.def"
 #undef CTK_KERNEL
 

@@ -1,10 +1,13 @@
-// gemm_fp32 for AVX2 and FMA: register tiles of up to 6 rows by 16 columns, all of K in one go.
+// gemm_fp32 for AVX2 and FMA: register tiles of up to 6 rows by 16 columns.
 //
 // Packed weights: panels of 16 columns, [ceil(n / 16)][k][16], the last one filled up with zeros. A tile keeps its sums
-// in registers and walks K once: two weight vectors a step, each multiplied with one broadcast element per row. Six
-// rows by two vectors are 12 independent sums, which hides the multiply-add's latency. Where rows are fewer, more
-// panels are taken at once to keep the same number of sums in flight. Rows are taken in blocks whose A part stays in
-// the second cache while all panels pass over it.
+// in registers and walks K: two weight vectors a step, each multiplied with one broadcast element per row. Six rows by
+// two vectors are 12 independent sums, which hides the multiply-add's latency. Where rows are fewer, more panels are
+// taken at once to keep about as many sums in flight; 24 columns at the end go as 4 rows by three vectors.
+//
+// Blocking. Rows are taken in blocks whose part of A and C stays in the second cache while all panels pass over it. A
+// long K is cut into chunks whose part of the panel stays in the first cache while all tiles of the block pass over it;
+// between chunks the sums are stored and loaded again as they are, which changes no bit.
 #include "kernels/gemm_fp32/gemm_fp32.h"
 
 #if defined(__x86_64__)
@@ -18,7 +21,11 @@ namespace {
 
 constexpr std::size_t kRows = 6;
 constexpr std::size_t kPanel = 16;
-constexpr std::size_t kBlockBytes = 192 * 1024;  // of A a row block may hold; the second cache has 256 kB or more
+constexpr std::size_t kBlockBytes = 192 * 1024;  // of A and C a row block may hold; the second cache has 256 kB or more
+constexpr std::size_t kWholeK = 384;             // up to here K is not cut: 24 kB of a panel
+constexpr std::size_t kChunkK = 320;
+constexpr std::size_t kChunkedRows = 96;  // rows of a block when K is cut: their sums are kept on the stack
+constexpr std::size_t kMostColumns = 24;  // of a tile with more than three rows
 
 std::size_t packed_bytes(std::size_t n, std::size_t k) {
   return (n + kPanel - 1) / kPanel * kPanel * k * sizeof(float);
@@ -39,12 +46,16 @@ std::size_t scratch_bytes(std::size_t) {
 }
 
 struct Tile {
-  const float* const* a;  // run s of row r at a[r * runs + s]
-  std::size_t runs, length;
-  const float* b;          // first panel
-  std::size_t panel_size;  // floats from one panel to the next
-  const float* bias;       // of the first column, or null
-  const float* residual;   // of the first element, or null
+  const float* const* a;           // run s of row r at a[r * runs + s]
+  std::size_t runs;                // of a row, over all of K
+  std::size_t run_begin, run_end;  // this chunk's runs,
+  std::size_t begin, length;       // and which part of each
+  const float* b;                  // first panel, at this chunk
+  std::size_t panel_size;          // floats from one panel to the next
+  float* sums;                     // [rows][8 V] between chunks
+  bool is_first, is_last;          // chunk
+  const float* bias;               // of the first column, or null
+  const float* residual;           // of the first element, or null
   std::size_t residual_stride;
   float low, high;
   float* c;
@@ -78,18 +89,24 @@ inline void store_columns(float* to, std::size_t columns, const __m256 (&values)
 template <int R, int V>
 void compute(const Tile& t) {
   __m256 sum[R][V];
-  {
+  if (t.is_first) {
     __m256 bias[V];
     for (int v = 0; v < V; ++v) bias[v] = _mm256_setzero_ps();
     if (t.bias != nullptr) load_columns<V>(t.bias, t.columns, bias);
+#pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
       for (int v = 0; v < V; ++v) sum[r][v] = bias[v];
     }
+  } else {
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      for (int v = 0; v < V; ++v) sum[r][v] = _mm256_loadu_ps(t.sums + (r * V + v) * 8);
+    }
   }
   const float* b = t.b;
-  for (std::size_t s = 0; s < t.runs; ++s) {
+  for (std::size_t s = t.run_begin; s < t.run_end; ++s) {
     const float* a[R];
-    for (int r = 0; r < R; ++r) a[r] = t.a[static_cast<std::size_t>(r) * t.runs + s];
+    for (int r = 0; r < R; ++r) a[r] = t.a[static_cast<std::size_t>(r) * t.runs + s] + t.begin;
     for (std::size_t i = 0; i < t.length; ++i, b += kPanel) {
       __m256 w[V];
 #pragma GCC unroll 8
@@ -102,6 +119,13 @@ void compute(const Tile& t) {
         for (int v = 0; v < V; ++v) sum[r][v] = _mm256_fmadd_ps(x, w[v], sum[r][v]);
       }
     }
+  }
+  if (!t.is_last) {
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      for (int v = 0; v < V; ++v) _mm256_storeu_ps(t.sums + (r * V + v) * 8, sum[r][v]);
+    }
+    return;
   }
   const __m256 low = _mm256_set1_ps(t.low), high = _mm256_set1_ps(t.high);
 #pragma GCC unroll 8
@@ -117,61 +141,98 @@ void compute(const Tile& t) {
   }
 }
 
-using Compute = void (*)(const Tile&);
-// By number of rows, for half a panel, one, two and four panels; null where the sums would not fit into registers.
-constexpr Compute kHalf[kRows + 1] = {nullptr,       compute<1, 1>, compute<2, 1>, compute<3, 1>,
-                                      compute<4, 1>, compute<5, 1>, compute<6, 1>};
-constexpr Compute kOne[kRows + 1] = {nullptr,       compute<1, 2>, compute<2, 2>, compute<3, 2>,
-                                     compute<4, 2>, compute<5, 2>, compute<6, 2>};
-constexpr Compute kTwo[kRows + 1] = {nullptr, compute<1, 4>, compute<2, 4>, compute<3, 4>, nullptr, nullptr, nullptr};
-constexpr Compute kFour[kRows + 1] = {nullptr, compute<1, 8>, nullptr, nullptr, nullptr, nullptr, nullptr};
+// One width of tile: how many rows it takes at most, and the function for each number of rows.
+struct Width {
+  std::size_t columns, most_rows;
+  void (*compute[kRows + 1])(const Tile&);
+};
+constexpr Width kHalf = {
+    8, 6, {nullptr, compute<1, 1>, compute<2, 1>, compute<3, 1>, compute<4, 1>, compute<5, 1>, compute<6, 1>}};
+constexpr Width kOne = {
+    16, 6, {nullptr, compute<1, 2>, compute<2, 2>, compute<3, 2>, compute<4, 2>, compute<5, 2>, compute<6, 2>}};
+constexpr Width kOneAndHalf = {24, 4, {nullptr, compute<1, 3>, compute<2, 3>, compute<3, 3>, compute<4, 3>}};
+constexpr Width kTwo = {32, 3, {nullptr, compute<1, 4>, compute<2, 4>, compute<3, 4>}};
+constexpr Width kFour = {64, 1, {nullptr, compute<1, 8>}};
 
-// All columns [n_begin, n_end) of rows [m_begin, m_end).
-void run_block(const GemmFloat& g, std::size_t m_begin, std::size_t m_end, std::size_t n_begin, std::size_t n_end) {
+const Width& width_for(std::size_t rows, std::size_t columns) {
+  if (columns <= 8) return kHalf;
+  if (columns > 16 && columns <= 24) return kOneAndHalf;
+  if (rows == 1 && columns >= 64) return kFour;
+  if (rows <= 3 && columns >= 32) return kTwo;
+  return kOne;
+}
+
+// All columns [n_begin, n_end) of rows [m_begin, m_end); with K cut into chunks the rows are at most kChunkedRows.
+void run_block(const GemmFloat& g, std::size_t m_begin, std::size_t m_end, std::size_t n_begin, std::size_t n_end,
+               std::size_t chunks) {
+  alignas(32) float sums[kChunkedRows * kMostColumns];
   const std::size_t rows = m_end - m_begin;
-  const std::size_t tiles = (rows + kRows - 1) / kRows;
+  const std::size_t length = g.segments != nullptr ? g.segment_length : g.k;
+  const std::size_t runs = length == 0 ? 0 : g.k / length;
+  // Chunks are whole runs, or parts of the only run.
+  const std::size_t step = runs == 1 ? (length + chunks - 1) / chunks : (runs + chunks - 1) / chunks;
+  const std::size_t end = runs == 1 ? length : runs;
   Tile t{};
-  t.length = g.segments != nullptr ? g.segment_length : g.k;
-  t.runs = t.length == 0 ? 0 : g.k / t.length;
+  t.runs = runs;
+  t.run_end = runs;
+  t.length = length;
   t.panel_size = kPanel * g.k;
   t.low = g.epilogue.low;
   t.high = g.epilogue.high;
   t.c_stride = g.c_stride;
   t.residual_stride = g.epilogue.residual_stride;
-  const std::size_t most = rows <= 1 ? 64 : rows <= 3 ? 32 : 16;
   for (std::size_t n = n_begin; n < n_end;) {
-    const std::size_t left = n_end - n;
-    const std::size_t step = left >= most ? most : left >= 32 && most >= 32 ? 32 : 16;
-    const Compute* table = step == 64 ? kFour : step == 32 ? kTwo : left <= 8 ? kHalf : kOne;
-    t.columns = left < step ? left : step;
-    t.b = static_cast<const float*>(g.packed) + n / kPanel * t.panel_size;
+    const Width& width = width_for(rows, n_end - n);
+    const std::size_t tiles = (rows + width.most_rows - 1) / width.most_rows;
+    t.columns = n_end - n < width.columns ? n_end - n : width.columns;
     t.bias = g.epilogue.bias != nullptr ? g.epilogue.bias + n : nullptr;
-    // Tiles as even as can be: 8 rows are 4 + 4, not 6 + 2.
-    for (std::size_t tile = 0; tile < tiles; ++tile) {
-      const std::size_t m = m_begin + rows * tile / tiles;
-      const std::size_t height = m_begin + rows * (tile + 1) / tiles - m;
-      const float* direct[kRows];
-      if (g.segments != nullptr) {
-        t.a = g.segments + m * t.runs;
+    const float* panel = static_cast<const float*>(g.packed) + n / kPanel * t.panel_size;
+    std::size_t chunk = 0;
+    do {
+      const std::size_t chunk_end = end - chunk < step ? end : chunk + step;
+      if (runs == 1) {
+        t.begin = chunk;
+        t.length = chunk_end - chunk;
+        t.b = panel + chunk * kPanel;
       } else {
-        for (std::size_t r = 0; r < height; ++r) direct[r] = g.a + (m + r) * g.a_stride;
-        t.a = direct;
+        t.run_begin = chunk;
+        t.run_end = chunk_end;
+        t.b = panel + chunk * length * kPanel;
       }
-      t.c = g.c + m * g.c_stride + n;
-      t.residual = g.epilogue.residual != nullptr ? g.epilogue.residual + m * t.residual_stride + n : nullptr;
-      table[height](t);
-    }
-    n += step;
+      t.is_first = chunk == 0;
+      t.is_last = chunk_end == end;
+      // Tiles as even as can be: 8 rows are 4 + 4, not 6 + 2.
+      for (std::size_t tile = 0; tile < tiles; ++tile) {
+        const std::size_t first = rows * tile / tiles, height = rows * (tile + 1) / tiles - first;
+        const std::size_t m = m_begin + first;
+        const float* direct[kRows];
+        if (g.segments != nullptr) {
+          t.a = g.segments + m * runs;
+        } else {
+          for (std::size_t r = 0; r < height; ++r) direct[r] = g.a + (m + r) * g.a_stride;
+          t.a = direct;
+        }
+        t.c = g.c + m * g.c_stride + n;
+        t.residual = g.epilogue.residual != nullptr ? g.epilogue.residual + m * t.residual_stride + n : nullptr;
+        t.sums = sums + first * width.columns;
+        width.compute[height](t);
+      }
+      chunk = chunk_end;
+    } while (chunk < end);
+    n += width.columns;
   }
 }
 
 void run(const GemmFloat& g, std::size_t n_begin, std::size_t n_end, void*) {
   if (g.m == 0 || n_begin >= n_end) return;
-  std::size_t block = g.k == 0 ? g.m : kBlockBytes / (g.k * sizeof(float));
+  // One tile reads each weight once anyway: nothing to keep in the cache by cutting K.
+  const std::size_t chunks = g.k <= kWholeK || g.m <= kRows ? 1 : (g.k + kChunkK - 1) / kChunkK;
+  std::size_t block = kBlockBytes / ((g.k + n_end - n_begin) * sizeof(float));
   if (block < 8 * kRows) block = 8 * kRows;
+  if (chunks > 1 && block > kChunkedRows) block = kChunkedRows;
   const std::size_t blocks = (g.m + block - 1) / block;
   for (std::size_t i = 0; i < blocks; ++i) {
-    run_block(g, g.m * i / blocks, g.m * (i + 1) / blocks, n_begin, n_end);
+    run_block(g, g.m * i / blocks, g.m * (i + 1) / blocks, n_begin, n_end, chunks);
   }
 }
 

@@ -14,7 +14,7 @@ const LookupRow lookup_scalar = {Isa::scalar, "lookup_scalar", lookup};
 
 std::span<const LookupRow> lookup_rows() {
   static const LookupRow rows[] = {
-#define CTK_KERNEL(isa, name) name,
+#define CTK_KERNEL(symbol) symbol,
 #include "kernels/lookup/kernels.def"
 #undef CTK_KERNEL
   };

@@ -15,7 +15,7 @@ struct LookupRow {
   void (*u8)(const std::uint8_t* table /*[256]*/, const std::uint8_t* x, std::uint8_t* y, std::size_t count);
 };
 
-#define CTK_KERNEL(isa, name) extern const LookupRow name;
+#define CTK_KERNEL(symbol) extern const LookupRow symbol;
 #include "kernels/lookup/kernels.def"
 #undef CTK_KERNEL
 

@@ -112,7 +112,7 @@ const PoolRow pool_scalar = {Isa::scalar, "pool_scalar", max_u8, max_f32, averag
 
 std::span<const PoolRow> pool_rows() {
   static const PoolRow rows[] = {
-#define CTK_KERNEL(isa, name) name,
+#define CTK_KERNEL(symbol) symbol,
 #include "kernels/pool/kernels.def"
 #undef CTK_KERNEL
   };

@@ -29,7 +29,7 @@ struct PoolRow {
                       std::int64_t row_end);
 };
 
-#define CTK_KERNEL(isa, name) extern const PoolRow name;
+#define CTK_KERNEL(symbol) extern const PoolRow symbol;
 #include "kernels/pool/kernels.def"
 #undef CTK_KERNEL
 
