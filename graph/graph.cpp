@@ -164,6 +164,13 @@ void Graph::replace_uses(ValueId from, ValueId to) {
   target.insert(target.end(), moved.begin(), moved.end());
 }
 
+void Graph::move_producer(ValueId from, ValueId to) {
+  const NodeId producer = values_[from.index].producer;
+  std::replace(nodes_[producer.index].outputs.begin(), nodes_[producer.index].outputs.end(), from, to);
+  values_[to.index].producer = producer;
+  values_[from.index].producer = {};
+}
+
 void Graph::remove_node(NodeId id) {
   Node& gone = nodes_[id.index];
   for (ValueId input : gone.inputs) {

@@ -137,6 +137,8 @@ class Graph {
   void set_input(NodeId node, std::size_t index, ValueId value);
   // Every reader of `from` (not the graph's outputs) reads `to` instead.
   void replace_uses(ValueId from, ValueId to);
+  // The node that produced `from` now produces `to` (which had no producer); `from` has none any more.
+  void move_producer(ValueId from, ValueId to);
   // Removes the node; its outputs lose their producer (the caller has rerouted them). Values left without producer,
   // reader, input or output role are removed by remove_dead_values().
   void remove_node(NodeId id);

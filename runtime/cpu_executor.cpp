@@ -99,8 +99,8 @@ Result<std::vector<Tensor>> CpuExecutor::run_observed(std::span<const Tensor> in
     for (; next_kept < plan.kept.size() && plan.kept[next_kept].after_step < done_steps; ++next_kept) {
       const KeptValue& kept = plan.kept[next_kept];
       if (!observer) continue;
-      const DType dtype = DType::f32;
-      CTK_CHECK(observer(kept.value, {dtype, kept.shape, current_->slots[static_cast<std::size_t>(kept.slot)]}));
+      const TensorView data{DType::f32, kept.shape, current_->slots[static_cast<std::size_t>(kept.slot)]};
+      CTK_CHECK(observer(kept.value, data, kept.channels_last));
     }
     return {};
   };
@@ -120,6 +120,8 @@ Result<std::vector<Tensor>> CpuExecutor::run_observed(std::span<const Tensor> in
 }
 
 const Plan& CpuExecutor::plan() const { return current_->plan; }
+
+const RunContext& CpuExecutor::context() const { return current_->context; }
 
 std::size_t CpuExecutor::activation_bytes() const {
   return current_->plan.memory.arena_bytes + current_->plan.scratch_bytes;

@@ -24,13 +24,13 @@ class CpuExecutor final : public graph::Executor {
   ~CpuExecutor() override;
 
   Result<std::vector<Tensor>> run(std::span<const Tensor> inputs) override;
-  // The observer sees graph inputs and the values of ExecutorOptions::keep. `data.shape` is in storage order; see
-  // `channels_last` of the plan's KeptValue (statistics over all elements need not care).
+  // The observer sees the values of ExecutorOptions::keep, graph inputs among them if asked for.
   Result<std::vector<Tensor>> run_observed(std::span<const Tensor> inputs, const graph::ValueObserver& observer) override;
 
   // The timing loop's entry: runs the current plan on what its input slots hold. Allocates nothing.
   Status run_steps();
   const Plan& plan() const;
+  const RunContext& context() const;   // for timing single steps
   // Bytes this executor holds for activations and scratch, and for packed weights, under the current plan.
   std::size_t activation_bytes() const;
   std::size_t packed_bytes() const;

@@ -1,0 +1,93 @@
+#include "compress/evaluate.h"
+
+#include <algorithm>
+
+#include "compress/interrupt.h"
+#include "compress/model.h"
+
+namespace ctk::pipeline {
+namespace {
+
+// Batch size a model allows: its fixed leading dimension, or kBatch.
+std::size_t batch_size(const graph::Graph& graph) {
+  for (graph::ValueId id : graph.inputs()) {
+    const auto& shape = graph.value(id).shape;
+    if (shape && !shape->empty() && (*shape)[0].size > 0) return static_cast<std::size_t>((*shape)[0].size);
+  }
+  return kBatch;
+}
+
+}  // namespace
+
+Status for_each_batch(const graph::Graph& graph, const data::Split& split, const graph::ValueObserver& observer,
+                      const std::vector<graph::ValueId>& keep, const BatchVisitor& each) {
+  const std::size_t step = std::min(batch_size(graph), std::max<std::size_t>(split.count(), 1));
+  std::unique_ptr<runtime::CpuExecutor> executor;
+  for (std::size_t first = 0; first < split.count(); first += step) {
+    CTK_CHECK(check_interrupt());
+    const std::size_t last = std::min(split.count(), first + step);
+    CTK_TRY(const data::Batch batch, split.read(first, last));
+    if (executor == nullptr) {
+      std::vector<Shape> shapes;
+      for (const Tensor& input : batch.inputs) shapes.push_back(input.shape());
+      CTK_TRY(executor, runtime::CpuExecutor::create(graph, std::move(shapes), {keep, true}));
+    }
+    auto outputs = executor->run_observed(batch.inputs, observer);
+    if (!outputs) {
+      return std::move(outputs).error().with_context(split.source->where(split.indices[first]));
+    }
+    CTK_CHECK(each(*outputs, batch, first));
+  }
+  return {};
+}
+
+Result<OutputCache> collect_outputs(const graph::Graph& graph, const data::Split& split) {
+  OutputCache cache;
+  CTK_CHECK(for_each_batch(graph, split, {}, {}, [&](const std::vector<Tensor>& outputs, const data::Batch&, std::size_t) -> Status {
+    cache.batches.push_back(outputs[0]);
+    return {};
+  }));
+  return cache;
+}
+
+Result<Evaluation> evaluate(const graph::Graph& graph, const data::Split& split, const std::string& metric,
+                            const OutputCache* reference, OutputCache* kept) {
+  const data::MetricInfo* info = nullptr;
+  if (!metric.empty()) {
+    CTK_TRY(info, data::find_metric(metric));
+    if (info->needs_labels && !split.source->has_labels()) {
+      return input_error(split.path() + ": metric \"" + metric + "\" needs labels, and this source has none. Give `labels:`");
+    }
+  }
+  CTK_TRY(const data::MetricInfo* agreement_info, data::find_metric("agreement"));
+  CTK_TRY(const data::MetricInfo* kl_info, data::find_metric("kl"));
+  CTK_TRY(const data::MetricInfo* sqnr_info, data::find_metric("sqnr_db"));
+  std::optional<data::MetricSum> own;
+  if (info != nullptr) own.emplace(*info);
+  data::MetricSum agreement(*agreement_info), kl(*kl_info), sqnr(*sqnr_info);
+  std::size_t number = 0;
+  CTK_CHECK(for_each_batch(graph, split, {}, {}, [&](const std::vector<Tensor>& outputs, const data::Batch& batch, std::size_t) -> Status {
+    const TensorView expected = reference != nullptr ? reference->batches[number].view() : TensorView{};
+    if (own) CTK_CHECK(own->add(outputs[0].view(), batch.labels, expected));
+    if (reference != nullptr) {
+      CTK_CHECK(agreement.add(outputs[0].view(), {}, expected));
+      CTK_CHECK(kl.add(outputs[0].view(), {}, expected));
+      CTK_CHECK(sqnr.add(outputs[0].view(), {}, expected));
+    }
+    if (kept != nullptr) kept->batches.push_back(outputs[0]);
+    ++number;
+    return {};
+  }));
+  Evaluation result;
+  if (own) {
+    CTK_TRY(result.metric, own->value());
+  }
+  if (reference != nullptr) {
+    CTK_TRY(result.agreement, agreement.value());
+    CTK_TRY(result.kl, kl.value());
+    CTK_TRY(result.sqnr_db, sqnr.value());
+  }
+  return result;
+}
+
+}  // namespace ctk::pipeline

@@ -1,0 +1,47 @@
+// Runs a graph over a split with our executor: batch by batch, never the whole set in memory.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/result.h"
+#include "core/tensor.h"
+#include "data/metric.h"
+#include "data/splits.h"
+#include "graph/executor.h"
+#include "graph/graph.h"
+#include "runtime/cpu_executor.h"
+
+namespace ctk::pipeline {
+
+inline constexpr std::size_t kBatch = 32;  // samples at a time, where the model leaves it open
+
+// Called after each batch: the graph's outputs, the batch, and the index of its first sample in the split.
+using BatchVisitor =
+    std::function<Status(const std::vector<Tensor>& outputs, const data::Batch& batch, std::size_t first)>;
+
+// Samples in order. `observer` (may be empty) sees every value as it is computed; `keep` are values that must survive
+// fusion so that it can. Errors: input (names the first sample of the batch), interrupted.
+Status for_each_batch(const graph::Graph& graph, const data::Split& split, const graph::ValueObserver& observer,
+                      const std::vector<graph::ValueId>& keep, const BatchVisitor& each);
+
+// First outputs of a graph over a split, one tensor a batch: what another graph is compared with.
+struct OutputCache {
+  std::vector<Tensor> batches;
+};
+Result<OutputCache> collect_outputs(const graph::Graph& graph, const data::Split& split);
+
+struct Evaluation {
+  data::MetricValue metric;                  // of the metric asked for
+  data::MetricValue agreement, kl, sqnr_db;  // with a reference
+};
+// `metric` may be empty: only the comparison with `reference` then. `kept` (may be null) receives the outputs.
+// Errors: config (unknown metric), input (labels missing or outside the classes, and those of for_each_batch).
+Result<Evaluation> evaluate(const graph::Graph& graph, const data::Split& split, const std::string& metric,
+                            const OutputCache* reference = nullptr, OutputCache* kept = nullptr);
+
+}  // namespace ctk::pipeline

@@ -1,0 +1,142 @@
+#include "compress/model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "compress/quantize/apply.h"
+#include "core/file.h"
+#include "core/random.h"
+#include "graph/layer.h"
+#include "graph/onnx/lift_qdq.h"
+#include "graph/onnx/read.h"
+#include "graph/shapes.h"
+#include "runtime/bundle.h"
+#include "runtime/cpu_executor.h"
+
+namespace ctk::pipeline {
+namespace {
+
+using graph::Graph;
+
+// Largest relative error that folding may cause: reordered float sums over deep networks stay well below it.
+constexpr double kRewriteTolerance = 1e-3;
+
+// One normal random sample per input, or nothing when an input is no float tensor or a node cannot be run.
+Result<std::vector<Tensor>> run_on_random(const Graph& graph, bool fuse) {
+  std::vector<Tensor> inputs;
+  Random random(0, "rewrite check");
+  const std::vector<Shape> shapes = graph::default_input_shapes(graph, 1);
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    CTK_TRY(Tensor input, Tensor::zeros(graph.value(graph.inputs()[i]).dtype, shapes[i]));
+    if (input.dtype() == DType::f32) {
+      for (float& v : input.mutable_values<float>()) v = static_cast<float>(random.normal());
+    }
+    inputs.push_back(std::move(input));
+  }
+  runtime::ExecutorOptions options;
+  options.fuse = fuse;
+  CTK_TRY(auto executor, runtime::CpuExecutor::create(graph, shapes, options));
+  return executor->run(inputs);
+}
+
+Status compare_functions(LoadedModel& model) {
+  auto before = run_on_random(model.source, false);
+  if (!before) return {};   // carried operators: the first stage that must run them refuses
+  CTK_TRY(const std::vector<Tensor> after, run_on_random(model.graph, true));
+  for (std::size_t o = 0; o < after.size(); ++o) {
+    if ((*before)[o].dtype() != DType::f32) continue;
+    double largest = 0, difference = 0;
+    const auto a = (*before)[o].values<float>();
+    const auto b = after[o].values<float>();
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      largest = std::max(largest, std::abs(static_cast<double>(a[i])));
+      difference = std::max(difference, std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])));
+    }
+    if (largest > 0) model.rewrite_error = std::max(model.rewrite_error, difference / largest);
+  }
+  if (!(model.rewrite_error <= kRewriteTolerance)) {
+    return internal_error("the clean-up passes changed the outputs by " + std::to_string(model.rewrite_error) +
+                          " (relative), expected at most " + std::to_string(kRewriteTolerance));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Graph> read_graph(const std::string& path) {
+  CTK_TRY(const MappedFile file, MappedFile::open(path));
+  if (file.bytes().empty()) return input_error(path + ": the file is empty; expected an ONNX model or a bundle");
+  if (runtime::is_bundle(file.bytes())) return runtime::load_bundle(path);
+  return graph::onnx::read_model(path);
+}
+
+Result<LoadedModel> load_model(const std::string& path) {
+  if (std::filesystem::is_directory(path)) {
+    return input_error(path + ": expected an .onnx file or a bundle, found a folder. Checkpoint folders need the language "
+                              "model readers, which this build does not have");
+  }
+  LoadedModel model;
+  CTK_TRY(const MappedFile file, MappedFile::open(path));
+  model.file_bytes = file.bytes().size();
+  model.format = runtime::is_bundle(file.bytes()) ? "bundle" : "onnx";
+  CTK_TRY(model.source, read_graph(path));
+  model.notes = model.source.reader_notes;
+  model.graph = model.source.clone();
+  if (auto finite = quantization::require_finite_weights(model.graph); !finite) return std::move(finite).error().with_context(path);
+  if (model.format == "onnx") {
+    CTK_TRY(const int lifted, graph::onnx::lift_quantization(model.graph));
+    if (lifted > 0) model.notes.push_back(std::to_string(lifted) + " Q/DQ patterns were read as quantization notes");
+  }
+  auto passes = graph::run_passes(model.graph);
+  if (!passes) return std::move(passes).error().with_context(path);
+  model.passes = std::move(*passes);
+  CTK_CHECK(quantization::fold_gemm_factors(model.graph));
+  if (auto same = compare_functions(model); !same) return std::move(same).error().with_context(path);
+  return model;
+}
+
+std::vector<data::InputInfo> input_infos(const Graph& graph) {
+  std::vector<data::InputInfo> infos;
+  for (graph::ValueId id : graph.inputs()) {
+    const graph::Value& value = graph.value(id);
+    data::InputInfo info{value.name, value.dtype, {}};
+    const graph::DeclaredShape shape = value.shape.value_or(graph::DeclaredShape{});
+    for (std::size_t d = 1; d < shape.size(); ++d) info.shape.push_back(shape[d].size);
+    infos.push_back(std::move(info));
+  }
+  return infos;
+}
+
+std::vector<Shape> batch_shapes(const Graph& graph, std::int64_t batch) { return graph::default_input_shapes(graph, batch); }
+
+std::int64_t parameter_count(const Graph& graph) {
+  std::int64_t count = 0;
+  for (std::size_t i = 0; i < graph.value_capacity(); ++i) {
+    const graph::Value& value = graph.value(graph::ValueId{static_cast<std::uint32_t>(i)});
+    if (value.is_removed || value.consumers.empty()) continue;
+    if (value.quantized != nullptr) count += static_cast<std::int64_t>(value.quantized->codes.size());
+    else if (value.constant && is_float(value.constant->dtype())) count += static_cast<std::int64_t>(value.constant->size());
+  }
+  return count;
+}
+
+std::int64_t layer_macs(const Graph& graph, const graph::NodeId& node) {
+  const auto layer = graph::layer_of(graph, node);
+  const auto infos = graph::infer_shapes(graph, graph::default_input_shapes(graph, 1), true);
+  if (!layer || !infos) return 0;
+  const graph::ValueId at = graph.node(node).op == graph::Op::ConvTranspose ? layer->input : graph.node(node).outputs[0];
+  const auto& info = (*infos)[at.index];
+  if (!info.known) return 0;
+  const auto count = static_cast<std::int64_t>(elements(info.info.shape));
+  if (graph.node(node).op != graph::Op::ConvTranspose) return count * layer->reduction;
+  return count * layer->channels * layer->reduction / std::max<std::int64_t>(1, info.info.shape[1]);
+}
+
+std::int64_t total_macs(const Graph& graph) {
+  std::int64_t sum = 0;
+  for (const graph::Layer& layer : graph::layers_of(graph)) sum += layer_macs(graph, layer.node);
+  return sum;
+}
+
+}  // namespace ctk::pipeline

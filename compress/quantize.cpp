@@ -1,0 +1,106 @@
+// The quantize stage: applies the scheme of every layer and keeps the coded graph as an artifact.
+#include <nlohmann/json.hpp>
+
+#include "compress/session.h"
+#include "core/file.h"
+#include "core/hash.h"
+#include "export/bundle.h"
+#include "graph/layer.h"
+#include "runtime/bundle.h"
+
+namespace ctk::pipeline {
+namespace {
+
+using nlohmann::json;
+
+// The schemes to apply: what search chose, or the stage's own scheme for every layer it can be used on.
+Status choose_schemes(Session& session) {
+  const QuantizeConfig& config = *session.config.quantize;
+  CTK_TRY(const std::vector<graph::Layer> layers, session.target_layers(config.targets, config.ignore));
+  if (config.scheme) {
+    session.schemes.clear();
+    session.reasons.clear();
+    for (const graph::Layer& layer : layers) {
+      const std::string address = session.model.graph.address(layer.node);
+      const std::string reason = quantization::infeasible_reason(session.model.graph, layer, *config.scheme);
+      if (reason.empty()) {
+        session.schemes[address] = *config.scheme;
+        session.reasons[address] = "the scheme asked for";
+      } else {
+        session.report.skipped.push_back({address, session.model.graph.node(layer.node).op_type, reason});
+      }
+    }
+  }
+  if (session.schemes.empty()) {
+    return config_error("stages.quantize: no layer would be quantized. Give `scheme`, put a search stage before it, or "
+                        "loosen `targets` and `ignore`");
+  }
+  bool is_integer = false;
+  for (const auto& [address, scheme] : session.schemes) is_integer = is_integer || scheme.is_integer_activation();
+  if (is_integer && session.ranges.empty()) {
+    return config_error("stages.quantize: integer activations need ranges, found no calibrate stage before it. Add one");
+  }
+  return {};
+}
+
+std::string describe(const quantization::ApplyOutcome& outcome) {
+  json layers = json::array();
+  for (const quantization::LayerOutcome& l : outcome.layers) {
+    layers.push_back({{"layer", l.address}, {"scheme", to_string(l.scheme)}, {"method", l.method},
+                      {"error_rtn", l.error_rtn}, {"error_method", l.error_method}, {"raised", l.raised_scales},
+                      {"bias_corrected", l.bias_corrected}});
+  }
+  return json{{"layers", layers}, {"warnings", outcome.warnings}}.dump(1);
+}
+
+void fill_report(Session& session, const json& outcome) {
+  exporter::Report& report = session.report;
+  std::map<std::string, json> by_layer;
+  for (const json& row : outcome["layers"]) by_layer[row["layer"]] = row;
+  for (exporter::LayerRow& line : report.layers) {
+    const auto found = by_layer.find(line.name);
+    if (found == by_layer.end()) continue;
+    line.scheme = found->second["scheme"];
+    line.method = found->second["method"];
+    line.error_rtn = found->second["error_rtn"].get<double>();
+    line.error_method = found->second["error_method"].get<double>();
+    line.rows_seen = session.splits.calibrate ? static_cast<std::int64_t>(session.splits.calibrate->count()) : 0;
+    const auto reason = session.reasons.find(line.name);
+    if (reason != session.reasons.end()) line.reason = reason->second;
+  }
+  for (const std::string& text : outcome["warnings"]) session.warn("quantize", text);
+}
+
+}  // namespace
+
+Status run_quantize(Session& session, bool& cached) {
+  CTK_CHECK(choose_schemes(session));
+  std::vector<std::string> extra;
+  for (const auto& [address, scheme] : session.schemes) extra.push_back(address + "=" + to_string(scheme));
+  session.fingerprint = stage_fingerprint(session, "quantize", extra);
+  auto outcome = session.cache.get("quantize", session.fingerprint);
+  auto bundle = session.cache.get("quantized", session.fingerprint);
+  cached = outcome.has_value() && bundle.has_value();
+  if (!cached) {
+    graph::Graph graph = session.model.graph.clone();
+    quantization::ApplyOptions options;
+    options.method = session.config.quantize->method;
+    options.bias_correction = session.config.quantize->bias_correction;
+    options.input_means = &session.input_means;
+    CTK_TRY(const auto applied, quantization::apply_schemes(graph, session.schemes, session.ranges, options));
+    outcome = describe(applied);
+    bundle = exporter::bundle_of(graph);
+    CTK_CHECK(session.cache.put("quantized", session.fingerprint, *bundle));
+    CTK_CHECK(session.cache.put("quantize", session.fingerprint, *outcome));
+  }
+  // The graph is taken from the artifact either way, so that a resumed run cannot differ from a straight one.
+  auto held = std::make_shared<std::string>(std::move(*bundle));
+  const auto bytes = std::as_bytes(std::span(held->data(), held->size()));
+  CTK_TRY(session.quantized, runtime::load_bundle_bytes(bytes, held));
+  const json parsed = json::parse(*outcome, nullptr, false);
+  if (parsed.is_discarded()) return internal_error("the quantize artifact is not JSON");
+  fill_report(session, parsed);
+  return {};
+}
+
+}  // namespace ctk::pipeline

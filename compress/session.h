@@ -1,0 +1,80 @@
+// What a run knows so far. Stages read from it and add to it; nothing else is shared between them.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "calibrate/calibration.h"
+#include "compress/artifact_cache.h"
+#include "compress/config.h"
+#include "compress/evaluate.h"
+#include "compress/model.h"
+#include "compress/pipeline.h"
+#include "compress/quantize/apply.h"
+#include "data/splits.h"
+#include "export/report.h"
+
+namespace ctk::pipeline {
+
+// Loss of the network when one layer alone has one scheme.
+struct Score {
+  std::string layer;
+  std::string scheme;
+  double loss = 0;  // nats, mean KL of outputs to the float network
+  double standard_error = 0;
+};
+
+struct Session {
+  const PipelineConfig& config;
+  const RunOptions& options;
+  std::string output;  // folder
+  ArtifactCache cache;
+  std::string fingerprint;  // of all that led here; each stage adds its own part
+  LoadedModel model;
+  data::Splits splits;
+
+  std::map<std::string, calibrate::Range> ranges;          // by value name, after calibrate
+  std::map<std::string, std::vector<double>> input_means;  // by value name: mean of each channel
+  std::vector<Score> scores;                               // after sensitivity
+  quantization::SchemeMap schemes;                         // after search, or from quantize's own scheme
+  std::map<std::string, std::string> reasons;              // by layer: why this scheme
+  std::map<std::string, double> layer_latency_us;          // by layer, under its scheme
+  std::optional<graph::Graph> quantized;                   // after quantize
+  std::map<std::string, double> predicted;                 // budget name -> value
+  std::map<std::string, double> prices;
+  exporter::Report report;
+
+  const graph::Graph& final_graph() const { return quantized ? *quantized : model.graph; }
+  ProgressSink* progress() const { return options.progress; }
+  void advance(std::int64_t done) const {
+    if (options.progress != nullptr) options.progress->advance(done);
+  }
+  void warn(std::string code, std::string text) { report.warnings.push_back({std::move(code), std::move(text)}); }
+  // The layers a quantize or search stage may touch, by address; fills report.skipped with the others and the reasons.
+  Result<std::vector<graph::Layer>> target_layers(const std::vector<std::string>& targets,
+                                                  const std::vector<std::string>& ignore);
+};
+
+// A stage: work units for the progress bar, the keys it depends on, and how it runs. run() must restore its results
+// from the cache when they are there (and set `cached`), so that a resumed run and a straight one go the same way.
+struct StageRow {
+  std::string_view name;
+  std::string_view what;
+  std::int64_t (*work)(const Session& session);
+  Status (*run)(Session& session, bool& cached);
+};
+// In the order a pipeline may name them.
+std::span<const StageRow> stages();
+
+Status run_calibrate(Session& session, bool& cached);
+Status run_sensitivity(Session& session, bool& cached);
+Status run_search(Session& session, bool& cached);
+Status run_quantize(Session& session, bool& cached);
+Status run_export(Session& session, bool& cached);
+Status run_validate(Session& session, bool& cached);
+
+// fingerprint of a stage: what led here + its own keys + `extra` (splits, machine).
+std::string stage_fingerprint(const Session& session, std::string_view stage, const std::vector<std::string>& extra);
+
+}  // namespace ctk::pipeline

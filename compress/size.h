@@ -1,0 +1,15 @@
+// Sizes of written files, before they are written.
+#pragma once
+
+#include "compress/config.h"
+#include "compress/quantize/apply.h"
+#include "graph/graph.h"
+
+namespace ctk::pipeline {
+
+// The format whose size a budget means: the bundle if it is exported, else the first model format, else the bundle.
+std::string budget_format(const PipelineConfig& config);
+// Exact bytes of the file `format` would be written as for this graph.
+Result<std::size_t> file_bytes(const graph::Graph& graph, const std::string& format);
+
+}  // namespace ctk::pipeline

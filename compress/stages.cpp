@@ -1,0 +1,76 @@
+#include <algorithm>
+#include <array>
+
+#include "compress/patterns.h"
+#include "compress/session.h"
+#include "core/hash.h"
+#include "graph/layer.h"
+
+namespace ctk::pipeline {
+namespace {
+
+std::int64_t split_work(const std::optional<data::Split>& split) {
+  return split ? static_cast<std::int64_t>(split->count()) : 0;
+}
+
+std::int64_t calibrate_work(const Session& s) { return split_work(s.splits.calibrate); }
+std::int64_t sensitivity_work(const Session& s) {
+  const auto layers = static_cast<std::int64_t>(graph::layers_of(s.model.graph).size());
+  return layers * static_cast<std::int64_t>(s.config.search ? s.config.search->schemes.size() : 0);
+}
+std::int64_t no_work(const Session&) { return 0; }
+std::int64_t validate_work(const Session& s) { return 2 * split_work(s.splits.test); }
+
+constexpr std::array kStages{
+    StageRow{"calibrate", "ranges of activations over the calibration split", calibrate_work, run_calibrate},
+    StageRow{"sensitivity", "loss of each layer alone under each scheme", sensitivity_work, run_sensitivity},
+    StageRow{"search", "one scheme a layer under the budgets, by an integer programme", no_work, run_search},
+    StageRow{"quantize", "codes for weights, notes for activations", no_work, run_quantize},
+    StageRow{"export", "writes the files", no_work, run_export},
+    StageRow{"validate", "metric, latency and agreement of what was written", validate_work, run_validate},
+};
+
+}  // namespace
+
+std::span<const StageRow> stages() { return kStages; }
+
+std::string stage_fingerprint(const Session& session, std::string_view stage, const std::vector<std::string>& extra) {
+  Fingerprint print;
+  print.add(static_cast<std::uint64_t>(kArtifactVersion)).add(session.fingerprint).add(stage);
+  print.add(session.config.fingerprint_of({"stages." + std::string(stage)}));
+  for (const std::string& text : extra) print.add(text);
+  return print.hex();
+}
+
+Result<std::vector<graph::Layer>> Session::target_layers(const std::vector<std::string>& targets,
+                                                         const std::vector<std::string>& ignore) {
+  const graph::Graph& g = model.graph;
+  std::vector<std::string> addresses;
+  for (const graph::Layer& layer : graph::layers_of(g)) addresses.push_back(g.address(layer.node));
+  std::vector<bool> is_wanted(addresses.size(), targets.empty());
+  if (!targets.empty()) {
+    CTK_TRY(is_wanted, match_patterns(targets, addresses, "stages.quantize.targets"));
+  }
+  CTK_TRY(const std::vector<bool> is_ignored, match_patterns(ignore, addresses, "stages.quantize.ignore"));
+  report.skipped.clear();
+  std::vector<graph::Layer> chosen;
+  std::size_t next = 0;
+  for (graph::NodeId id : g.order()) {
+    std::string why;
+    const auto layer = graph::layer_of(g, id, &why);
+    const graph::Op op = g.node(id).op;
+    const bool has_weight = op == graph::Op::Conv || op == graph::Op::ConvTranspose || op == graph::Op::Gemm || op == graph::Op::MatMul;
+    if (!layer) {
+      if (has_weight) report.skipped.push_back({g.address(id), g.node(id).op_type, why});
+      if (op == graph::Op::unknown) report.skipped.push_back({g.address(id), g.node(id).op_type, "operator is not known; carried unchanged"});
+      continue;
+    }
+    const std::size_t at = next++;
+    if (is_ignored[at]) report.skipped.push_back({addresses[at], g.node(id).op_type, "matches `ignore`"});
+    else if (!is_wanted[at]) report.skipped.push_back({addresses[at], g.node(id).op_type, "matches no pattern of `targets`"});
+    else chosen.push_back(*layer);
+  }
+  return chosen;
+}
+
+}  // namespace ctk::pipeline

@@ -1,0 +1,21 @@
+// Budgets: what can be reached before work, and how the result stands against them.
+#pragma once
+
+#include "compress/session.h"
+
+namespace ctk::pipeline {
+
+// Smallest file any allowed assignment can reach, by layer; schemes limited to what the stages allow.
+struct ReachableSize {
+  std::size_t least = 0, most = 0, float_bytes = 0;
+  std::vector<std::pair<std::string, std::size_t>> holders;  // layers by their least bytes, largest first
+};
+Result<ReachableSize> reachable_size(const PipelineConfig& config, const LoadedModel& model);
+// Errors: budget_infeasible with the smallest reachable size and the layers that hold it there.
+Status require_reachable_size(const Session& session);
+// report.budget from limits, predictions and measurements.
+void fill_budget_rows(Session& session);
+// Absolute limit in bytes or us from a limit that may be a share of the float model.
+double absolute_limit(const Limit& limit, double float_value);
+
+}  // namespace ctk::pipeline

@@ -1,0 +1,33 @@
+#include "export/formats.h"
+
+#include <array>
+
+#include "export/bundle.h"
+#include "export/onnx_float.h"
+#include "export/onnx_qdq.h"
+
+namespace ctk::exporter {
+namespace {
+
+Result<std::string> serialize_bundle(const graph::Graph& graph) { return bundle_of(graph); }
+
+constexpr std::array kFormats{
+    Format{"bundle", "model.ctkb", "our memory-mapped file: graph, codes, scales, hashes", serialize_bundle},
+    Format{"onnx_qdq", "model_qdq.onnx", "ONNX with QuantizeLinear/DequantizeLinear pairs", onnx_qdq_of},
+    Format{"onnx", "model.onnx", "ONNX in float, codes dequantized", onnx_float_of},
+};
+
+}  // namespace
+
+std::span<const Format> formats() { return kFormats; }
+
+Result<const Format*> find_format(std::string_view name) {
+  std::string known;
+  for (const Format& row : kFormats) {
+    if (row.name == name) return &row;
+    known += (known.empty() ? "" : ", ") + std::string(row.name);
+  }
+  return config_error("unknown export format \"" + std::string(name) + "\". Known: " + known + ", report");
+}
+
+}  // namespace ctk::exporter
