@@ -1,9 +1,12 @@
 // conv_fp32: drives a gemm_fp32 row over the pixels of a convolution.
 //
-// Three ways to present the patches, chosen by the shape alone:
+// Four ways to present the patches to the product, chosen by the shape alone:
 //   direct    1x1, stride 1, no padding: the input is the matrix already
-//   pointers  channels per group >= kPointerChannels: each tap of each pixel is a pointer into the input, or to zeros
-//   gather    few channels: patches are copied into scratch, a kernel row at a time where its taps are neighbours
+//   rows      few channels, neighbouring taps: a kernel row of a patch is one run of memory. Input rows are copied into
+//             scratch with their padding around them (read in place where there is none), and each pixel is a pointer
+//             per kernel row
+//   pointers  enough channels: each tap of each pixel is a pointer into the input, or to zeros
+//   gather    what is left (few channels with dilation, groups or a transposed window): patches are copied whole
 // Work is split by blocks of output pixels; when those are few, by output channels as well.
 #include "kernels/conv_fp32/conv_fp32.h"
 
@@ -21,7 +24,10 @@ constexpr std::int64_t kPointerChannels = 8;  // below, walking the pointers cos
 constexpr std::size_t kBlockBytes = 96 * 1024;
 constexpr std::size_t kMostPixels = 192;
 
-enum class Way { direct, pointers, gather };
+constexpr std::int64_t kMostRowChannels = 64;  // above, a tap is a run long enough by itself
+constexpr std::int64_t kLeastRowPixels = 24;   // of an image: blocks do not cross images here
+
+enum class Way { direct, rows, pointers, gather };
 
 std::size_t size(std::int64_t value) {
   return static_cast<std::size_t>(value);
@@ -35,27 +41,62 @@ Way way_of(const ConvShape& s) {
   if (is_pointwise && s.pad_top == 0 && s.pad_left == 0 && s.out_height == s.in_height && s.out_width == s.in_width) {
     return Way::direct;
   }
+  if (s.groups == 1 && !s.is_transposed && s.dilation_width == 1 && s.kernel_width > 1 &&
+      s.in_channels < kMostRowChannels && s.out_height * s.out_width >= kLeastRowPixels) {
+    return Way::rows;
+  }
   return s.channels_per_group() >= kPointerChannels ? Way::pointers : Way::gather;
 }
 
-// What one thread holds: the patches of one block of pixels, then zeros for taps in the padding, then the row's own.
+// Some window reaches past the left or right end of a row.
+bool is_padded_across(const ConvShape& s) {
+  return s.pad_left > 0 || (s.out_width - 1) * s.stride_width + s.kernel_width > s.in_width + s.pad_left;
+}
+
+// Way::rows: wide images are done a row at a time, or the rows copied would be many more than those used.
+bool is_cut_at_rows(const ConvShape& s, std::size_t block) {
+  return size(s.out_width) * 2 > block;
+}
+
+// Way::rows: most floats of padded input rows that one block needs.
+std::size_t row_floats(const ConvShape& s, std::size_t block) {
+  if (!is_padded_across(s)) return 0;
+  const std::int64_t pixels = static_cast<std::int64_t>(block);
+  const bool is_cut = is_cut_at_rows(s, block);
+  const std::int64_t out_rows = is_cut ? 1 : std::min(s.out_height, (pixels - 1) / s.out_width + 2);
+  const std::int64_t out_columns = is_cut ? std::min(s.out_width, pixels) : s.out_width;
+  const std::int64_t reach = (out_rows - 1) * s.stride_height + (s.kernel_height - 1) * s.dilation_height + 1;
+  const std::int64_t width = (out_columns - 1) * s.stride_width + s.kernel_width;
+  return size(std::min(reach, s.in_height) * width * s.in_channels);
+}
+
+// What one thread holds: the pointers or patches of one block of pixels, then zeros for what lies in the padding, then
+// padded input rows, then the product's own scratch.
 struct Layout {
   Way way;
   std::size_t pixels;  // of a block
-  std::size_t zeros_at, row_at, bytes;
+  std::size_t zeros_at, rows_at, product_at, bytes;
 };
 
 Layout layout_of(const GemmFloatRow& row, const ConvShape& s) {
   Layout l{};
   l.way = way_of(s);
-  const std::size_t taps = size(s.kernel_height * s.kernel_width);
-  const std::size_t per_pixel = std::max<std::size_t>(
-      1, l.way == Way::pointers ? taps * sizeof(const float*) : size(s.reduction()) * sizeof(float));
+  std::size_t per_pixel = size(s.reduction()) * sizeof(float);
+  std::size_t zeros = 0;
+  if (l.way == Way::rows) {
+    per_pixel = size(s.kernel_height) * sizeof(const float*);
+    zeros = size(s.kernel_width * s.in_channels);
+  } else if (l.way == Way::pointers) {
+    per_pixel = size(s.kernel_height * s.kernel_width) * sizeof(const float*);
+    zeros = size(s.channels_per_group());
+  }
+  per_pixel = std::max<std::size_t>(per_pixel, 1);
   l.pixels = std::clamp<std::size_t>(kBlockBytes / per_pixel, 8 * row.m_step, std::max(8 * row.m_step, kMostPixels));
   l.pixels = std::max<std::size_t>(1, std::min(l.pixels / row.m_step * row.m_step, size(s.pixels())));
-  if (l.way != Way::direct) l.zeros_at = aligned(l.pixels * per_pixel);
-  l.row_at = l.zeros_at + (l.way == Way::pointers ? aligned(size(s.channels_per_group()) * sizeof(float)) : 0);
-  l.bytes = l.row_at + aligned(row.scratch_bytes(size(s.reduction())));
+  l.zeros_at = l.way == Way::direct ? 0 : aligned(l.pixels * per_pixel);
+  l.rows_at = l.zeros_at + aligned(zeros * sizeof(float));
+  l.product_at = l.rows_at + (l.way == Way::rows ? aligned(row_floats(s, l.pixels) * sizeof(float)) : 0);
+  l.bytes = l.product_at + aligned(row.scratch_bytes(size(s.reduction())));
   return l;
 }
 
@@ -92,36 +133,62 @@ void fill_pointers(const ConvShape& s, const float* x, const float* zeros, std::
   }
 }
 
-// Copies patches [end - begin, reduction]. Taps side by side in a kernel row are neighbours in memory too when one
-// group holds all channels, so a whole run of them is one copy.
+// Way::rows: the end of the block that starts at pixel `begin`. Blocks stay within an image.
+std::size_t end_of_rows(const ConvShape& s, std::size_t begin, std::size_t end, std::size_t block) {
+  const std::size_t unit = size(is_cut_at_rows(s, block) ? s.out_width : s.out_height * s.out_width);
+  return std::min({end, begin + block, (begin / unit + 1) * unit});
+}
+
+// Pixels [begin, end) of one image as a pointer per kernel row; `rows` takes the padded input rows.
+void fill_rows(const ConvShape& s, const float* x, const float* zeros, float* rows, std::size_t begin, std::size_t end,
+               const float** out) {
+  const Pixel first = pixel_at(s, static_cast<std::int64_t>(begin));
+  const Pixel last = pixel_at(s, static_cast<std::int64_t>(end) - 1);
+  const bool is_one_row = first.y == last.y;
+  const std::int64_t ox_begin = is_one_row ? first.x : 0, ox_end = is_one_row ? last.x + 1 : s.out_width;
+  const std::int64_t left = ox_begin * s.stride_width - s.pad_left;
+  const std::int64_t width = (ox_end - 1 - ox_begin) * s.stride_width + s.kernel_width;
+  const std::int64_t iy_begin = std::max<std::int64_t>(0, first.y * s.stride_height - s.pad_top);
+  const std::int64_t iy_end =
+      std::min(s.in_height, last.y * s.stride_height - s.pad_top + (s.kernel_height - 1) * s.dilation_height + 1);
+  const float* image = x + first.image * s.in_height * s.in_width * s.in_channels;
+  const float* base = image + (iy_begin * s.in_width + left) * s.in_channels;  // column `left` of row iy_begin
+  std::int64_t pitch = s.in_width * s.in_channels;
+  if (is_padded_across(s)) {
+    const std::size_t before = size(std::clamp<std::int64_t>(-left, 0, width) * s.in_channels);
+    const std::size_t until = size(std::clamp<std::int64_t>(s.in_width - left, 0, width) * s.in_channels);
+    const std::size_t all = size(width * s.in_channels);
+    float* to = rows;
+    for (std::int64_t iy = iy_begin; iy < iy_end; ++iy, to += all) {
+      const float* from = image + iy * pitch + left * s.in_channels;
+      std::fill(to, to + std::min(before, all), 0.0f);
+      if (until > before) std::memcpy(to + before, from + before, (until - before) * sizeof(float));
+      std::fill(to + std::max(before, until), to + all, 0.0f);
+    }
+    base = rows;
+    pitch = width * s.in_channels;
+  }
+  Pixel p = first;
+  for (std::size_t i = begin; i < end; ++i, advance(s, p)) {
+    const float* column = base + (p.x - ox_begin) * s.stride_width * s.in_channels;
+    for (std::int64_t ky = 0; ky < s.kernel_height; ++ky) {
+      const std::int64_t iy = window_row(s, p.y, ky);
+      *out++ = iy >= 0 ? column + (iy - iy_begin) * pitch : zeros;
+    }
+  }
+}
+
+// Copies patches [end - begin, reduction].
 void fill_patches(const ConvShape& s, const float* x, std::size_t begin, std::size_t end, float* out) {
   const std::int64_t channels = s.channels_per_group();
-  const bool has_runs = s.groups == 1 && s.dilation_width == 1 && !s.is_transposed;
-  const std::size_t row_floats = size(s.kernel_width * channels);
   Pixel p = pixel_at(s, static_cast<std::int64_t>(begin));
   for (std::size_t i = begin; i < end; ++i, advance(s, p)) {
-    for (std::int64_t ky = 0; ky < s.kernel_height; ++ky, out += row_floats) {
+    for (std::int64_t ky = 0; ky < s.kernel_height; ++ky) {
       const std::int64_t iy = window_row(s, p.y, ky);
-      if (iy < 0) {
-        std::fill(out, out + row_floats, 0.0f);
-        continue;
-      }
       const float* row = x + (p.image * s.in_height + iy) * s.in_width * s.in_channels;
-      if (has_runs) {
-        const std::int64_t left = p.x * s.stride_width - s.pad_left;
-        const std::int64_t first = std::clamp<std::int64_t>(-left, 0, s.kernel_width);
-        const std::int64_t last = std::clamp<std::int64_t>(s.in_width - left, first, s.kernel_width);
-        float* to = out;
-        for (std::int64_t n = first * channels; n > 0; --n) *to++ = 0.0f;
-        const float* from = row + (left + first) * channels;
-        for (std::int64_t n = (last - first) * channels; n > 0; --n) *to++ = *from++;
-        for (std::int64_t n = (s.kernel_width - last) * channels; n > 0; --n) *to++ = 0.0f;
-        continue;
-      }
-      for (std::int64_t kx = 0; kx < s.kernel_width; ++kx) {
+      for (std::int64_t kx = 0; kx < s.kernel_width; ++kx, out += channels) {
         const std::int64_t ix = window_column(s, p.x, kx);
-        float* to = out + kx * channels;
-        for (std::int64_t c = 0; c < channels; ++c) to[c] = ix >= 0 ? row[ix * s.in_channels + c] : 0.0f;
+        for (std::int64_t c = 0; c < channels; ++c) out[c] = iy >= 0 && ix >= 0 ? row[ix * s.in_channels + c] : 0.0f;
       }
     }
   }
@@ -143,27 +210,39 @@ void run_part(const GemmFloatRow& row, const ConvShape& s, const Layout& l, cons
   g.epilogue = epilogue;
   if (epilogue.bias != nullptr) g.epilogue.bias = epilogue.bias + first_output;
   g.c_stride = size(s.out_channels);
-  const std::size_t block = l.way == Way::direct ? end - begin : l.pixels;
-  for (std::size_t p = begin; p < end; p += block) {
-    g.m = std::min(block, end - p);
+  float* patches = reinterpret_cast<float*>(scratch);
+  const float** pointers = reinterpret_cast<const float**>(scratch);
+  const float* zeros = reinterpret_cast<const float*>(scratch + l.zeros_at);
+  for (std::size_t p = begin; p < end; p += g.m) {
+    g.m = std::min(l.pixels, end - p);
+    switch (l.way) {
+      case Way::direct:
+        g.m = end - p;
+        g.a = input + p * size(s.in_channels);
+        g.a_stride = size(s.in_channels);
+        break;
+      case Way::rows:
+        g.m = end_of_rows(s, p, end, l.pixels) - p;
+        fill_rows(s, input, zeros, reinterpret_cast<float*>(scratch + l.rows_at), p, p + g.m, pointers);
+        g.segments = pointers;
+        g.segment_length = size(s.kernel_width) * channels;
+        break;
+      case Way::pointers:
+        fill_pointers(s, input, zeros, p, p + g.m, pointers);
+        g.segments = pointers;
+        g.segment_length = channels;
+        break;
+      case Way::gather:
+        fill_patches(s, input, p, p + g.m, patches);
+        g.a = patches;
+        g.a_stride = g.k;
+        break;
+    }
     g.c = y + p * g.c_stride + first_output;
     if (epilogue.residual != nullptr) {
       g.epilogue.residual = epilogue.residual + p * epilogue.residual_stride + first_output;
     }
-    if (l.way == Way::direct) {
-      g.a = input + p * size(s.in_channels);
-      g.a_stride = size(s.in_channels);
-    } else if (l.way == Way::pointers) {
-      const float** pointers = reinterpret_cast<const float**>(scratch);
-      fill_pointers(s, input, reinterpret_cast<const float*>(scratch + l.zeros_at), p, p + g.m, pointers);
-      g.segments = pointers;
-      g.segment_length = channels;
-    } else {
-      fill_patches(s, input, p, p + g.m, reinterpret_cast<float*>(scratch));
-      g.a = reinterpret_cast<const float*>(scratch);
-      g.a_stride = g.k;
-    }
-    row.run(g, n_begin, n_end, scratch + l.row_at);
+    row.run(g, n_begin, n_end, scratch + l.product_at);
   }
 }
 
@@ -210,7 +289,7 @@ void conv_float(const GemmFloatRow& row, const ConvShape& s, const void* packed,
   const std::size_t parts = size(s.groups) * pixel_parts * column_parts;
   parallel_for(parts, 1, [&](std::size_t first, std::size_t last) {
     char* own = static_cast<char*>(scratch) + static_cast<std::size_t>(thread_index()) * l.bytes;
-    if (l.row_at > l.zeros_at) std::memset(own + l.zeros_at, 0, l.row_at - l.zeros_at);
+    if (l.rows_at > l.zeros_at) std::memset(own + l.zeros_at, 0, l.rows_at - l.zeros_at);
     for (std::size_t part = first; part < last; ++part) {
       const std::size_t column = part % column_parts;
       const std::size_t pixel = part / column_parts % pixel_parts;
