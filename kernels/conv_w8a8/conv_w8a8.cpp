@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/parallel.h"
-#include "kernels/conv_w8a8/window.h"
+#include "kernels/window_axis.h"
 #include "kernels/requantize.h"
 
 namespace ctk::kernels {

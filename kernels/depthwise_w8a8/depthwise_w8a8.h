@@ -1,6 +1,9 @@
-// depthwise_w8a8: one filter per channel (groups == in_channels == out_channels), NHWC uint8, int8 weights.
+// depthwise_w8a8: one filter per channel (groups == in_channels == out_channels), NHWC uint8, int8 weights. Exact int32
+// sums and the epilogue of kernels/epilogue.h; padding reads the input's zero point.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "core/cpu_isa.h"
@@ -9,21 +12,33 @@
 
 namespace ctk::kernels {
 
+// One output row over padded input: output x of tap t reads channels at taps[t] + x * step.
+struct DepthwiseLine {
+  std::size_t width = 0, channels = 0;
+  const std::uint8_t* const* taps = nullptr;  // [kernel_height * kernel_width]; 16 bytes past a pixel may be read
+  std::size_t tap_count = 0, step = 0;        // step: bytes
+  const void* packed = nullptr;               // by the same row's pack()
+  EpilogueInt epilogue;                       // for pixel 0, channel 0; residual stride == channels
+  void* y = nullptr;                          // [width, channels] uint8 or float32
+};
+
 struct DepthwiseIntRow {
   Isa isa;
   const char* name;
-  std::size_t (*packed_bytes)(const ConvShape& shape);
-  // codes: int8 [channels, kernel_height * kernel_width].
-  void (*pack)(const ConvShape& shape, const std::int8_t* codes, void* packed);
-  std::size_t (*scratch_bytes)(const ConvShape& shape);  // per thread
-  // Output rows [row_begin, row_end) of batch * out_height, single-threaded.
-  void (*run)(const ConvShape& shape, const void* packed, const std::uint8_t* x, std::uint8_t x_zero_point,
-              const EpilogueInt& epilogue, void* y, std::int64_t row_begin, std::int64_t row_end, void* scratch);
+  std::size_t (*packed_bytes)(std::size_t channels, std::size_t tap_count);
+  // codes: int8 [channels, tap_count].
+  void (*pack)(const std::int8_t* codes, std::size_t channels, std::size_t tap_count, void* packed);
+  void (*run_line)(const DepthwiseLine& line);
 };
 
 std::span<const DepthwiseIntRow> depthwise_w8a8_rows();
 
-// Splits over threads by output rows. scratch: threads * scratch_bytes(shape).
+std::size_t depthwise_int_packed_bytes(const DepthwiseIntRow& row, const ConvShape& shape);
+// codes: int8 [channels, kernel_height * kernel_width]; packed: 64-byte aligned.
+void depthwise_int_pack(const DepthwiseIntRow& row, const ConvShape& shape, const std::int8_t* codes, void* packed);
+// Bytes for all `threads` threads together.
+std::size_t depthwise_int_scratch_bytes(const ConvShape& shape, int threads);
+// Splits over threads by output rows. scratch: 64-byte aligned. Allocates nothing.
 void depthwise_int(const DepthwiseIntRow& row, const ConvShape& shape, const void* packed, const std::uint8_t* x,
                    std::uint8_t x_zero_point, const EpilogueInt& epilogue, void* y, void* scratch);
 
