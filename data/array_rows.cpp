@@ -95,10 +95,14 @@ class NpzFile {
   std::string listing() const {
     std::string text;
     for (const std::string& name : names()) {
-      text += (text.empty() ? "" : ", ") + name;
+      if (!text.empty()) text += ", ";
+      text += name;
       const Result<NpyHeader> head = header(name);
       if (!head) continue;
-      text += " " + (head->dtype ? std::string(name_of(*head->dtype)) : "strings") + " " + to_string(head->shape);
+      text += head->dtype ? " " : " strings";
+      if (head->dtype) text += name_of(*head->dtype);
+      text += " ";
+      text += to_string(head->shape);
     }
     return text.empty() ? "no arrays" : text;
   }

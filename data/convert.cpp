@@ -14,8 +14,10 @@ bool is_channel_last(const Shape& found, const Shape& expected) {
 
 std::string expected_shape(const Shape& shape) {
   std::string text = "[";
-  for (std::size_t i = 0; i < shape.size(); ++i)
-    text += (i ? "," : "") + (shape[i] < 0 ? std::string("any") : std::to_string(shape[i]));
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (i != 0) text += ",";
+    text += shape[i] < 0 ? "any" : std::to_string(shape[i]);
+  }
   return text + "]";
 }
 
