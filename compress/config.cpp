@@ -56,9 +56,6 @@ class Binder {
     const std::string* on_bad_sample = values_.get<std::string>(at + ".on_bad_sample");
     if (on_bad_sample != nullptr && *on_bad_sample == "skip") source.spec.on_bad_sample = data::BadSample::skip;
     set_text(at + ".metric", source.spec.metric);
-    if (split == "evaluate" && source.spec.metric.empty()) {
-      source.spec.metric = source.spec.labels.empty() ? "agreement" : "top1";
-    }
     set<bool>(at + ".augment.flip", source.flip);
     set<std::int64_t>(at + ".augment.shift", source.shift);
     set<std::int64_t>(at + ".context", source.context);

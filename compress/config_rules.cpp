@@ -13,7 +13,6 @@ class Rules {
   void run() {
     stage_order();
     data_of_stages();
-    metrics();
     schemes();
     budget();
     prune();
@@ -75,20 +74,6 @@ class Rules {
     need_data("validate", "evaluate", false);
     for (const char* stage : {"distill", "finetune", "qat"}) {
       if (find_row(std::string("stages.") + stage)->needs.empty()) need_data(stage, "train", false);
-    }
-  }
-
-  void metrics() {
-    for (const std::string split : {"evaluate", "select"}) {
-      const std::string* metric = values_.get<std::string>("data." + split + ".metric");
-      if (metric == nullptr) continue;
-      const MetricRow* facts = find_metric(*metric);
-      if (facts != nullptr && facts->needs_labels && !values_.has("data." + split + ".labels")) {
-        problem("data." + split + ".metric", "expected labels for metric \"" + *metric +
-                                                 "\", found none. Add "
-                                                 "\"labels: ...\" to data." +
-                                                 split + ", or take agreement or kl.");
-      }
     }
   }
 

@@ -53,7 +53,7 @@ const KeyRow kRows[] = {
     {"data.train.augment.shift", integer, 0, 65536, "0", {}, "", "move by up to so many pixels"},
     {"data.select.metric", name, 0, 0, "", NameKind::metric, "", "what gates compare; evaluate's by default"},
     {"data.evaluate.metric", name, 0, 0, "", NameKind::metric, "",
-     "what is reported: top1 with labels, else agreement"},
+     "what is reported; absent: top1 with labels, else agreement"},
 
     {"budget", section, 0, 0, "", {}, "", "limits; absolute, or a share of the float model"},
     {"budget.size", size, 0, 0, "", {}, "", "bytes of the written model"},

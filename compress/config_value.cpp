@@ -189,8 +189,8 @@ class ValueCheck {
     const std::vector<std::string_view> known = list_names(*row_.names);
     std::string list;
     for (const std::string_view name : known) list += (list.empty() ? "" : ", ") + std::string(name);
-    return fail(
-        node, "expected a known " + title + " (" + list + "), found \"" + node.text + "\"" + did_you_mean(node.text, known));
+    return fail(node, "expected a known " + title + " (" + list + "), found \"" + node.text + "\"" +
+                          did_you_mean(node.text, known));
   }
 
   bool check_scheme(const YamlNode& node) {

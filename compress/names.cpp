@@ -1,5 +1,7 @@
 #include "compress/names.h"
 
+#include "data/metric.h"
+
 namespace ctk::pipeline {
 namespace {
 
@@ -71,13 +73,16 @@ constexpr NameRow kFormats[] = {
     {"standalone", "the C++ writer", "one C++ file without dependencies"},
 };
 
-constexpr NameRow kMetrics[] = {
-    {"top1", "", "share of samples whose greatest output is the label"},
-    {"top5", "", "share of samples whose label is among the five greatest outputs"},
-    {"agreement", "", "share of samples whose greatest output is the float model's"},
-    {"kl", "", "Kullback-Leibler divergence of the outputs from float, in nats"},
-    {"perplexity", kText, "exponential of the mean loss per predicted token"},
-};
+// Computed metrics stand in data/metric.h; those of texts are known by name only.
+const std::vector<NameRow>& metric_rows() {
+  static const std::vector<NameRow> rows = [] {
+    std::vector<NameRow> made;
+    for (const data::MetricInfo& metric : data::metrics()) made.push_back({metric.name, "", metric.what});
+    made.push_back({"perplexity", kText, "exponential of the mean loss per predicted token"});
+    return made;
+  }();
+  return rows;
+}
 
 constexpr NameRow kOracles[] = {
     {"float", "", "the float model in our executor"},
@@ -95,11 +100,6 @@ constexpr NameRow kTargets[] = {
     {"cpu", "", "this machine's processor"},
     {"gpu", "GPU kernels", "a graphics card"},
     {"npu", "the NPU executor", "a neural processing unit described by a device card"},
-};
-
-constexpr MetricRow kMetricFacts[] = {
-    {"top1", true, true, true},  {"top5", true, true, true},          {"agreement", true, true, false},
-    {"kl", false, false, false}, {"perplexity", false, false, false},
 };
 
 constexpr std::string_view kOnnxFormats[] = {"onnx_qdq", "onnx", "onnx_nbits"};
@@ -125,7 +125,7 @@ std::span<const NameRow> names(NameKind kind) {
     case NameKind::format:
       return kFormats;
     case NameKind::metric:
-      return kMetrics;
+      return metric_rows();
     case NameKind::oracle:
       return kOracles;
     case NameKind::prune_method:
@@ -186,11 +186,8 @@ std::string_view title_of(NameKind kind) {
   return "name";
 }
 
-const MetricRow* find_metric(std::string_view name) {
-  for (const MetricRow& row : kMetricFacts) {
-    if (row.name == name) return &row;
-  }
-  return nullptr;
+double point_of_metric(std::string_view name) {
+  return name == "top1" || name == "top5" || name == "agreement" ? 0.01 : 1.0;
 }
 
 std::span<const std::string_view> formats_for_oracle(std::string_view oracle) {

@@ -40,14 +40,8 @@ std::vector<std::string_view> list_names(NameKind kind);
 std::string_view scheme_needs(const QuantScheme& scheme);
 std::string_view title_of(NameKind kind);  // "stage", "solver": for messages
 
-// Metrics know their direction and scale: what "1.0 pt" means and which way is worse follow from it.
-struct MetricRow {
-  std::string_view name;
-  bool higher_is_better;
-  bool is_fraction;  // a point is 0.01; otherwise a point is 1 in the metric's own unit
-  bool needs_labels;
-};
-const MetricRow* find_metric(std::string_view name);
+// What "1.0 pt" of this metric means in its own unit: 0.01 for shares (top1, top5, agreement), else 1.
+double point_of_metric(std::string_view name);
 
 // Files an oracle of validate.against reads; empty when it needs none.
 std::span<const std::string_view> formats_for_oracle(std::string_view oracle);

@@ -2,7 +2,6 @@
 
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <span>
 
 namespace ctk::pipeline {
@@ -80,34 +79,6 @@ Result<double> parse_number(std::string_view text) {
     return config_error("expected a number, found \"" + std::string(text) + "\"");
   }
   return number;
-}
-
-std::string format_bytes(double bytes) {
-  char text[64];
-  if (bytes < 1000) {
-    std::snprintf(text, sizeof text, "%.0f B", bytes);
-  } else if (bytes < 1e6) {
-    std::snprintf(text, sizeof text, "%.1f kB", bytes / 1e3);
-  } else if (bytes < 1e9) {
-    std::snprintf(text, sizeof text, "%.2f MB", bytes / 1e6);
-  } else {
-    std::snprintf(text, sizeof text, "%.2f GB", bytes / 1e9);
-  }
-  return text;
-}
-
-std::string format_us(double us) {
-  char text[64];
-  if (us < 10) {
-    std::snprintf(text, sizeof text, "%.2f us", us);
-  } else if (us < 1e3) {
-    std::snprintf(text, sizeof text, "%.0f us", us);
-  } else if (us < 1e6) {
-    std::snprintf(text, sizeof text, "%.2f ms", us / 1e3);
-  } else {
-    std::snprintf(text, sizeof text, "%.2f s", us / 1e6);
-  }
-  return text;
 }
 
 std::string to_text(double number) {

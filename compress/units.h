@@ -35,9 +35,6 @@ Result<MetricDrop> parse_drop(std::string_view text);
 // A finite decimal number that fills the whole text. Errors: config.
 Result<double> parse_number(std::string_view text);
 
-// For people: "49.3 kB", "812 B"; "132 us", "4.20 ms".
-std::string format_bytes(double bytes);
-std::string format_us(double us);
 // Canonical spellings that parse back to the same value.
 std::string to_text(const Limit& limit, std::string_view unit);
 std::string to_text(const MetricDrop& drop);

@@ -34,10 +34,16 @@ struct LatencyFigure {
   Figure median, p95;  // us
   std::int64_t runs = 0;
 };
+struct PhaseFigures {
+  LatencyFigure baseline, final;
+};
+struct PhasesPart {  // of language models
+  PhaseFigures prefill, decode;
+};
 struct LatencyPart {
   int threads = 0;
   LatencyFigure baseline, final;
-  std::optional<std::pair<LatencyFigure, LatencyFigure>> prefill, decode;  // language models: float, final
+  std::optional<PhasesPart> phases;
 };
 
 struct BudgetRow {
@@ -159,6 +165,8 @@ Status write_report(const Report& report, const std::string& folder);
 Result<FileRow> describe_file(const std::string& folder, const std::string& relative_path, const std::string& format);
 // manifest.json: {"files": [{path, bytes, sha256}]}, sorted by path. Byte-equal for equal files.
 Status write_manifest(std::vector<FileRow> files, const std::string& folder);
+// Its rows, without formats. Errors: input (absent, not JSON, a path that leaves the folder).
+Result<std::vector<FileRow>> read_manifest(const std::string& folder);
 // Holds a folder against its manifest. Errors: input (a file missing, of another size or hash; names all).
 Status verify_manifest(const std::string& folder);
 

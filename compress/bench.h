@@ -1,0 +1,30 @@
+// Benchmarks: kernels by suite, or a model as a whole.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "core/result.h"
+
+namespace ctk::pipeline {
+
+struct BenchOptions {
+  std::string suite;  // "int8", ...; empty with `model`
+  std::string model;  // an .onnx file or a bundle
+  int threads = 1;
+  double seconds = 0.5;  // at least so long a row, after a warm-up
+};
+
+// One measured row: times of one operation, bytes of weights it reads, operations it does (2 a multiply-add).
+struct BenchRow {
+  std::string row, peer = "ours", variant;
+  int threads = 1;
+  double min_us = 0, med_us = 0;
+  std::int64_t n = 0, bytes = 0, ops = 0;
+};
+
+// Calls `emit` for each row as it is done. Errors: config (unknown suite; lists the known), input.
+Status run_bench(const BenchOptions& options, const std::function<void(const BenchRow&)>& emit);
+
+}  // namespace ctk::pipeline

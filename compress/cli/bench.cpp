@@ -1,0 +1,47 @@
+// compress bench: one JSON line a row.
+#include "compress/bench.h"
+
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "compress/cli/cli.h"
+
+namespace ctk::cli {
+namespace {
+
+Status bench(const Session& session, pipeline::BenchOptions options) {
+  if (options.suite.empty() == options.model.empty()) {
+    return config_error("bench: expected either --suite or a model, found " +
+                        std::string(options.suite.empty() ? "neither" : "both"));
+  }
+  options.threads = session.threads > 0 ? session.threads : 1;
+  return pipeline::run_bench(options, [](const pipeline::BenchRow& row) {
+    const nlohmann::ordered_json json = {{"row", row.row},
+                                         {"peer", row.peer},
+                                         {"variant", row.variant},
+                                         {"threads", row.threads},
+                                         {"min_us", row.min_us},
+                                         {"med_us", row.med_us},
+                                         {"n", row.n},
+                                         {"bytes", row.bytes},
+                                         {"ops", row.ops}};
+    print(json.dump() + "\n");
+    std::fflush(stdout);
+  });
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, Session& session) {
+  CLI::App* verb = app.add_subcommand("bench", "Measure kernels or a model; prints one JSON line a row");
+  const auto options = std::make_shared<pipeline::BenchOptions>();
+  verb->add_option("model", options->model, "An .onnx file or a bundle");
+  verb->add_option("--suite", options->suite, "Kernels: int8, w4, attn, llm or quant");
+  verb->add_option("--seconds", options->seconds, "Least time a row, after a warm-up")->check(CLI::Range(0.001, 600.0));
+  add_json(*verb, session);
+  add_threads(*verb, session);
+  verb->callback([&session, options] { session.action = [&session, options] { return bench(session, *options); }; });
+}
+
+}  // namespace ctk::cli

@@ -1,0 +1,44 @@
+// The command line: one file a verb. A verb's file declares its options and leaves what to do in `action`.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/result.h"
+
+namespace ctk::cli {
+
+struct Session {
+  std::string command;  // as typed
+  bool is_json = false;
+  int threads = 0;                 // 0 = as the file says, or every core
+  std::function<Status()> action;  // of the verb that was given; set while parsing
+};
+
+// Adds --json, and --threads where work is done.
+void add_json(CLI::App& verb, Session& session);
+void add_threads(CLI::App& verb, Session& session);
+
+void add_run(CLI::App& app, Session& session);
+void add_check(CLI::App& app, Session& session);
+void add_list(CLI::App& app, Session& session);
+void add_graph(CLI::App& app, Session& session);
+void add_eval(CLI::App& app, Session& session);
+void add_bench(CLI::App& app, Session& session);
+void add_kernels(CLI::App& app, Session& session);
+
+// Prints the error once (stderr, or {"error": ...} on stdout with --json) and answers its exit code.
+int report_error(const Session& session, const Error& error);
+void print(const std::string& text);  // to stdout, as it is
+
+// --set and --output as overrides of the pipeline file.
+struct ConfigArguments {
+  std::string path, output;
+  std::vector<std::string> overrides;
+  std::vector<std::string> all() const;
+};
+void add_config(CLI::App& verb, ConfigArguments& arguments, bool with_output);
+
+}  // namespace ctk::cli

@@ -1,0 +1,151 @@
+#include "export/report_sections.h"
+
+#include "core/shape.h"
+#include "export/figures.h"
+
+namespace ctk::exporter {
+namespace {
+
+std::string shown(const Figure& figure, std::string (*format)(double)) {
+  return figure ? format(*figure) : "-";
+}
+std::string yes_no(const std::optional<bool>& value) {
+  return value ? (*value ? "yes" : "no") : "-";
+}
+std::string seconds(double value) {
+  return format_number(value) + " s";
+}
+std::string bytes(std::int64_t value) {
+  return format_bytes(static_cast<double>(value));
+}
+
+Section summary(const Report& report) {
+  Section section{
+      "Summary", "", {"", "before", "after", "change", "budget", "met"}, {}, {false, true, true, true, false, false}};
+  for (const SummaryRow& row : summary_rows(report)) {
+    section.rows.push_back(
+        {row.what, row.before, row.after, row.change, row.asked, row.asked.empty() ? "" : yes_no(row.met)});
+  }
+  if (report.metric && report.metric->standard_error) {
+    section.note = "One standard error of " + report.metric->name + " is " +
+                   format_metric(report.metric->name, *report.metric->standard_error) + ".";
+  }
+  return section;
+}
+
+Section budgets(const Report& report) {
+  Section section{"Budgets",
+                  "Predicted: from sums over layers, before the whole was measured. Price: loss saved for each unit "
+                  "the limit is raised.",
+                  {"budget", "limit", "predicted", "measured", "met", "price"},
+                  {},
+                  {false, true, true, true, false, true}};
+  for (const BudgetRow& row : report.budget) {
+    section.rows.push_back({row.name, format_budget_figure(row, row.limit), format_budget_figure(row, row.predicted),
+                            format_budget_figure(row, row.measured), yes_no(row.met), shown(row.price, format_number)});
+  }
+  return section;
+}
+
+Section layers(const Report& report) {
+  Section section{"Layers",
+                  "Loss: of the network's outputs with only this layer changed. Error: relative squared weight error.",
+                  {"layer", "op", "shape", "MACs", "scheme", "method", "loss", "time", "bytes", "error", "why"},
+                  {},
+                  {false, false, false, true, false, false, true, true, true, true, false}};
+  for (const LayerRow& row : report.layers) {
+    section.rows.push_back({row.name, row.op, to_string(row.shape), std::to_string(row.macs), row.scheme, row.method,
+                            shown(row.loss, format_number), shown(row.latency_us, format_us), bytes(row.bytes),
+                            shown(row.error_method ? row.error_method : row.error_rtn, format_number), row.reason});
+  }
+  return section;
+}
+
+Section skipped(const Report& report) {
+  Section section{"Left in float", "", {"layer", "op", "reason"}, {}, {false, false, false}};
+  for (const SkippedRow& row : report.skipped) section.rows.push_back({row.name, row.op, row.reason});
+  return section;
+}
+
+Section splits(const Report& report) {
+  Section section{"Data",
+                  "No sample of test is in another split.",
+                  {"split", "samples", "source", "fingerprint"},
+                  {},
+                  {false, true, false, false}};
+  for (const SplitRow& row : report.splits) {
+    section.rows.push_back({row.name, std::to_string(row.count), row.source, row.fingerprint});
+  }
+  return section;
+}
+
+Section checks(const Report& report) {
+  Section section{"Checked against",
+                  "",
+                  {"program", "file", "agreement", "largest error", "metric", "result"},
+                  {},
+                  {false, false, true, true, true, false}};
+  for (const CheckRow& row : report.checks) {
+    section.rows.push_back({row.against, row.file, row.agreement ? format_metric("agreement", *row.agreement) : "-",
+                            shown(row.max_error, format_number), shown(row.metric, format_number), row.result});
+  }
+  return section;
+}
+
+Section stages(const Report& report) {
+  Section section{"Stages",
+                  "",
+                  {"stage", "time", "cached", "peak memory", "metric before", "metric after", "accepted"},
+                  {},
+                  {false, true, false, true, true, true, false}};
+  for (const StageRow& row : report.stages) {
+    section.rows.push_back({row.name, shown(row.seconds, seconds), row.cached ? "yes" : "no", bytes(row.peak_rss),
+                            shown(row.metric_before, format_number), shown(row.metric_after, format_number),
+                            yes_no(row.accepted)});
+  }
+  return section;
+}
+
+Section files(const Report& report) {
+  Section section{"Files",
+                  report.output.empty() ? "" : "In " + report.output + ".",
+                  {"file", "format", "bytes", "SHA-256"},
+                  {},
+                  {false, false, true, false}};
+  for (const FileRow& row : report.files) {
+    section.rows.push_back({row.path, row.format, std::to_string(row.bytes), row.sha256});
+  }
+  return section;
+}
+
+Section ranges(const Report& report) {
+  Section section{"Activation ranges",
+                  "",
+                  {"value", "low", "high", "numbers seen", "source"},
+                  {},
+                  {false, true, true, true, false}};
+  for (const RangeRow& row : report.ranges) {
+    section.rows.push_back({row.name, shown(row.low, format_number), shown(row.high, format_number),
+                            std::to_string(row.count), row.source});
+  }
+  return section;
+}
+
+Section warnings(const Report& report) {
+  Section section{"Warnings", "", {"code", "text"}, {}, {false, false}};
+  for (const WarningRow& row : report.warnings) section.rows.push_back({row.code, row.text});
+  return section;
+}
+
+}  // namespace
+
+std::vector<Section> sections_of(const Report& report) {
+  std::vector<Section> all{summary(report)};
+  for (auto make : {budgets, warnings, layers, skipped, splits, checks, stages, files, ranges}) {
+    Section section = make(report);
+    if (!section.rows.empty()) all.push_back(std::move(section));
+  }
+  return all;
+}
+
+}  // namespace ctk::exporter
