@@ -52,15 +52,24 @@ struct Panel {
   __m256 multiplier0, multiplier1;
 };
 
-inline __m256i pair_at(const char* at) {
-  std::int32_t pair;
-  std::memcpy(&pair, at, sizeof(pair));
-  return _mm256_set1_epi32(pair);
+// sum0 += madd(x, w0), sum1 += madd(x, w1), x: the pair at `at` in every lane. The twelve sums of a tile, two weights
+// and two temporaries fill the registers to the last; written as intrinsics, GCC 12 may reorder them and spill.
+inline void add_pair(__m256i& sum0, __m256i& sum1, const char* at, __m256i w0, __m256i w1) {
+  __m256i x, product;
+  __asm__(
+      "vpbroadcastd %[at], %[x]\n\t"
+      "vpmaddwd %[w0], %[x], %[product]\n\t"
+      "vpmaddwd %[w1], %[x], %[x]\n\t"
+      "vpaddd %[product], %[sum0], %[sum0]\n\t"
+      "vpaddd %[x], %[sum1], %[sum1]"
+      : [sum0] "+x"(sum0), [sum1] "+x"(sum1), [x] "=&x"(x), [product] "=&x"(product)
+      : [at] "m"(*reinterpret_cast<const char(*)[sizeof(std::int32_t)]>(at)), [w0] "x"(w0), [w1] "x"(w1));
 }
 
 template <std::size_t M>
 void tile(const GemmStaged& g, const Finish16& finish, const Panel& panel, std::size_t row) {
   __m256i acc[M][2];
+#pragma GCC unroll 6
   for (std::size_t i = 0; i < M; ++i) {
     acc[i][0] = panel.bias0;
     acc[i][1] = panel.bias1;
@@ -69,17 +78,19 @@ void tile(const GemmStaged& g, const Finish16& finish, const Panel& panel, std::
   const std::size_t pairs = g.segment_k / kPair;
   for (std::size_t s = 0; s < g.segments; ++s) {
     const char* a[M];
-    for (std::size_t i = 0; i < M; ++i) a[i] = static_cast<const char*>(g.rows[row + i]) + g.offsets[s];
+#pragma GCC unroll 6
+    for (std::size_t i = 0; i < M; ++i) {
+      a[i] = static_cast<const char*>(g.rows[row + i]) + g.offsets[s];
+      __asm__("" : "+r"(a[i]));  // keep the sum: adding it up again for every load costs a slot each
+    }
     for (std::size_t p = 0; p < pairs; ++p, w += kColumns * kPair) {
       const __m256i w0 = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(w));
       const __m256i w1 = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(w + 16));
-      for (std::size_t i = 0; i < M; ++i) {
-        const __m256i x = pair_at(a[i] + p * sizeof(std::int32_t));
-        acc[i][0] = _mm256_add_epi32(acc[i][0], _mm256_madd_epi16(x, w0));
-        acc[i][1] = _mm256_add_epi32(acc[i][1], _mm256_madd_epi16(x, w1));
-      }
+#pragma GCC unroll 6
+      for (std::size_t i = 0; i < M; ++i) add_pair(acc[i][0], acc[i][1], a[i] + p * sizeof(std::int32_t), w0, w1);
     }
   }
+#pragma GCC unroll 6
   for (std::size_t i = 0; i < M; ++i) {
     store16(finish, g.epilogue, acc[i][0], acc[i][1], panel.multiplier0, panel.multiplier1, row + i, panel.column,
             panel.columns, g.c, g.c_stride);
