@@ -1,0 +1,47 @@
+#include <gtest/gtest.h>
+
+#include <array>
+#include <set>
+
+#include "kernels/gemm_fp32/gemm_fp32.h"
+#include "kernels/select.h"
+
+namespace ctk::kernels {
+namespace {
+
+TEST(KernelTable, NamesEachRowByKindAndInstructionSet) {
+  std::set<std::string> names;
+  for (const KernelInfo& info : all_kernels()) {
+    EXPECT_TRUE(info.name.starts_with(info.kind)) << info.name;
+    EXPECT_TRUE(info.name.ends_with(name_of(info.isa))) << info.name;
+    EXPECT_TRUE(names.insert(info.name).second) << info.name << " stands there twice";
+  }
+}
+
+TEST(KernelTable, PutsTheScalarRowFirstOfEachKind) {
+  std::set<std::string> kinds;
+  for (const KernelInfo& info : all_kernels()) {
+    if (kinds.insert(info.kind).second) {
+      EXPECT_EQ(info.isa, Isa::scalar) << info.name;
+    }
+  }
+  EXPECT_GE(kinds.size(), 9u);
+}
+
+struct FakeRow {
+  Isa isa;
+  int id;
+};
+
+TEST(KernelSelect, TakesTheLastRowThatIsAllowed) {
+  const std::array rows = {FakeRow{Isa::scalar, 0}, FakeRow{Isa::x86_avx2, 1}, FakeRow{Isa::x86_avx512vnni, 2}};
+  const auto id = [&](std::vector<Isa> allowed) { return select<FakeRow>(rows, allowed).id; };
+  EXPECT_EQ(id({Isa::scalar}), 0);
+  EXPECT_EQ(id({Isa::scalar, Isa::x86_avx2}), 1);
+  EXPECT_EQ(id({Isa::scalar, Isa::x86_avx2, Isa::x86_avx512vnni}), 2);
+  EXPECT_EQ(id({Isa::scalar, Isa::x86_avx512vnni}), 2);
+  EXPECT_EQ(id({Isa::scalar, Isa::arm_neondot}), 0);  // no row of that kind: the one that always runs
+}
+
+}  // namespace
+}  // namespace ctk::kernels
