@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "compress/config_schema.h"
+#include "compress/target.h"
 #include "core/file.h"
 #include "core/hash.h"
 
@@ -182,6 +183,22 @@ Error joined(const std::vector<Problem>& problems) {
   return config_error(std::move(text));
 }
 
+// What a device card allows: its schemes, and its threads where the file leaves them open.
+Status apply_target(PipelineConfig& config) {
+  if (find_name(NameKind::target, config.target) != nullptr) return {};
+  CTK_TRY(const TargetCard card, load_target(config.target));
+  if (config.threads == 0) config.threads = card.threads;
+  std::vector<QuantScheme> wanted = config.search ? config.search->schemes : std::vector<QuantScheme>{};
+  if (config.quantize && config.quantize->scheme) wanted.push_back(*config.quantize->scheme);
+  for (const QuantScheme& scheme : wanted) {
+    if (card.schemes.empty() || std::ranges::count(card.schemes, scheme) != 0) continue;
+    return config_error(config.file_name + ": target: expected schemes that \"" + card.name +
+                        "\" has kernels for, found \"" + to_string(scheme) + "\". See schemes in " + config.target +
+                        ".");
+  }
+  return {};
+}
+
 bool is_at_or_below(std::string_view path, std::string_view section) {
   return path.starts_with(section) && (path.size() == section.size() || path[section.size()] == '.');
 }
@@ -226,6 +243,7 @@ Result<PipelineConfig> parse_config_text(const std::string& yaml_text, const std
   if (!values.problems.empty()) return joined(values.problems);
   PipelineConfig config = Binder(values, base_folder).run();
   config.file_name = file_name;
+  CTK_CHECK(apply_target(config));
   return config;
 }
 

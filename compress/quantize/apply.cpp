@@ -198,6 +198,12 @@ Result<ApplyOutcome> apply_schemes(Graph& graph, const SchemeMap& schemes, const
   }
   for (auto& [layer, scheme] : work) {
     const std::string address = graph.address(layer.node);
+    if (layer.group_count > 1 && scheme.is_integer_weight() && scheme.granularity == Granularity::per_channel) {
+      // No file format can say "one scale a channel" for a weight stored as [in, out / group, ...].
+      scheme.granularity = Granularity::per_tensor;
+      outcome.warnings.push_back(address + ": a grouped ConvTranspose takes one scale for the whole weight (" +
+                                 to_string(scheme) + ")");
+    }
     LayerOutcome line{address, scheme, "", 0, 0, 0, false};
     graph.node(layer.node).scheme = scheme;
     const bool is_shared = graph.value(layer.weight).consumers.size() > 1;

@@ -108,10 +108,10 @@ Status make_integer_layer(PlanBuilder& builder, const FusedLayer& fused, const C
     made->kernel = &kernels::select(kernels::depthwise_w8a8_rows(), builder.isas());
     made->label = "depthwise_w8a8";
     made->row = made->kernel->name;
-    made->packed = allocate_aligned(made->kernel->packed_bytes(shape));
-    made->kernel->pack(shape, codes.data(), made->packed.get());
-    builder.add_packed_bytes(made->kernel->packed_bytes(shape));
-    made->scratch_bytes = made->kernel->scratch_bytes(shape) * static_cast<std::size_t>(builder.options().threads);
+    made->packed = allocate_aligned(kernels::depthwise_int_packed_bytes(*made->kernel, shape));
+    kernels::depthwise_int_pack(*made->kernel, shape, codes.data(), made->packed.get());
+    builder.add_packed_bytes(kernels::depthwise_int_packed_bytes(*made->kernel, shape));
+    made->scratch_bytes = kernels::depthwise_int_scratch_bytes(shape, builder.options().threads);
     step = std::move(made);
   } else {
     auto made = std::make_unique<ConvIntStep>();

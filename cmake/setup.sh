@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# Brings a fresh Debian 12 with Python 3.11 to a built project: Debian packages, a .venv, a Release build, and
+# .venv/bin/compress with `import compress`. Steps that are done already do nothing. Usage: cmake/setup.sh [--tests]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+with_tests=OFF
+[ "${1:-}" = "--tests" ] && with_tests=ON
+
+packages="g++ ninja-build pkg-config python3-venv protobuf-compiler libprotobuf-dev libyaml-cpp-dev libcli11-dev \
+nlohmann-json3-dev libzip-dev zlib1g-dev libjpeg62-turbo-dev libpng-dev coinor-libcbc-dev libxxhash-dev libmd-dev"
+[ "$with_tests" = ON ] && packages="$packages libgtest-dev libsimde-dev binutils"
+
+missing=""
+for package in $packages; do
+  dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q "ok installed" || missing="$missing $package"
+done
+command -v cmake >/dev/null || missing="$missing cmake"
+command -v python3 >/dev/null || missing="$missing python3"
+if [ -n "$missing" ]; then
+  install="apt-get install -y --no-install-recommends$missing"
+  if [ "$(id -u)" = 0 ]; then
+    apt-get update -qq
+    DEBIAN_FRONTEND=noninteractive $install >/dev/null
+  elif command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
+    sudo apt-get update -qq
+    sudo DEBIAN_FRONTEND=noninteractive $install >/dev/null
+  else
+    echo "These Debian packages are missing and need root. Run this line, then call make again:" >&2
+    echo "  sudo $install" >&2
+    exit 2
+  fi
+fi
+
+requirements=python/requirements.txt
+[ "$with_tests" = ON ] && requirements=python/requirements-test.txt
+stamp=.venv/$(basename $requirements).sha
+wanted=$(cat python/requirements*.txt | sha256sum)
+if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
+  [ -x .venv/bin/python3 ] || python3 -m venv .venv
+  .venv/bin/python3 -m pip install -q --disable-pip-version-check -r "$requirements"
+  echo "$wanted" >"$stamp"
+fi
+
+build=build/release
+if [ ! -f $build/build.ninja ] || ! grep -q "CTK_BUILD_TESTS:BOOL=$with_tests" $build/CMakeCache.txt; then
+  # Once tests are configured they stay, so that switching between the two targets rebuilds nothing.
+  if [ "$with_tests" = ON ] || [ ! -f $build/build.ninja ]; then
+    cmake --preset release -DCTK_BUILD_TESTS=$with_tests -DPython_EXECUTABLE="$PWD/.venv/bin/python3" >/dev/null
+  fi
+fi
+if [ "$with_tests" = ON ]; then
+  cmake --build $build
+else
+  cmake --build $build --target compress_cli ctk_cbc _core
+fi
+cmake --install $build --prefix .venv --component product >/dev/null

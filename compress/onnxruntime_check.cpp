@@ -1,0 +1,222 @@
+#include "compress/onnxruntime_check.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "core/file.h"
+#include "core/parallel.h"
+
+namespace ctk::pipeline {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+// Reads the job from argv[1]; raw arrays beside it. Batches of 16 keep its memory flat; a fixed leading dimension is
+// respected. Timing runs one sample at a time after a warm-up.
+constexpr const char* kScript = R"py(
+import json, sys, time
+import numpy as np
+import onnxruntime as ort
+job = json.load(open(sys.argv[1]))
+options = ort.SessionOptions()
+options.intra_op_num_threads = job["threads"]
+options.inter_op_num_threads = 1
+options.log_severity_level = 3
+session = ort.InferenceSession(job["model"], options, providers=["CPUExecutionProvider"])
+feeds = {i["name"]: np.fromfile(i["file"], dtype=i["dtype"]).reshape(i["shape"]) for i in job["inputs"]}
+count = next(iter(feeds.values())).shape[0]
+fixed = session.get_inputs()[0].shape[0]
+step = fixed if isinstance(fixed, int) and fixed > 0 else 16
+parts = [session.run(None, {k: v[a:a + step] for k, v in feeds.items()}) for a in range(0, count, step)]
+answer = {"outputs": []}
+for o in range(len(parts[0])):
+    whole = np.concatenate([p[o] for p in parts]).astype(np.float32)
+    whole.tofile(job["out"] + str(o))
+    answer["outputs"].append(list(whole.shape))
+if job["seconds"] > 0:
+    one = {k: v[:step if fixed == step else 1] for k, v in feeds.items()}
+    for _ in range(10):
+        session.run(None, one)
+    times = []
+    end = time.perf_counter() + job["seconds"]
+    while time.perf_counter() < end or len(times) < 20:
+        start = time.perf_counter()
+        session.run(None, one)
+        times.append((time.perf_counter() - start) * 1e6)
+    answer["times"] = [float(np.median(times)), float(np.percentile(times, 95)), float(np.min(times))]
+json.dump(answer, open(job["out"] + "json", "w"))
+)py";
+
+// Runs a program, its output to `log`. The exit status, or -1.
+int run_program(const std::vector<std::string>& words, const std::string& log) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const int out = ::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    if (out >= 0) {
+      ::dup2(out, 1);
+      ::dup2(out, 2);
+    }
+    std::vector<char*> arguments;
+    for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+    arguments.push_back(nullptr);
+    ::execvp(arguments[0], arguments.data());
+    ::_exit(127);
+  }
+  if (child < 0) return -1;
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+std::string last_line(const std::string& path) {
+  auto text = read_text(path);
+  if (!text) return "no message";
+  std::string line, last;
+  for (char c : *text + "\n") {
+    if (c != '\n') line += c;
+    else if (!line.empty()) last = std::exchange(line, "");
+  }
+  return last.empty() ? "no message" : last;
+}
+
+const char* numpy_name(DType dtype) {
+  switch (dtype) {
+    case DType::i64: return "int64";
+    case DType::i32: return "int32";
+    default: return "float32";
+  }
+}
+
+struct ScratchFolder {
+  std::string path;
+  ~ScratchFolder() {
+    std::error_code error;
+    fs::remove_all(path, error);
+  }
+};
+
+}  // namespace
+
+std::string find_onnxruntime_python(std::string* reason) {
+  std::vector<std::string> candidates;
+  if (const char* given = std::getenv("CTK_PYTHON")) candidates.push_back(given);
+  std::error_code error;
+  const fs::path self = fs::read_symlink("/proc/self/exe", error);
+  if (!error) candidates.push_back((self.parent_path() / "python3").string());
+  if (const char* venv = std::getenv("VIRTUAL_ENV")) candidates.push_back(std::string(venv) + "/bin/python3");
+  candidates.push_back("python3");
+  for (const std::string& python : candidates) {
+    if (run_program({python, "-c", "import onnxruntime, numpy"}, "/dev/null") == 0) return python;
+  }
+  if (reason != nullptr) *reason = "no Python with onnxruntime was found; `pip install onnxruntime`, or set CTK_PYTHON";
+  return "";
+}
+
+Result<PeerRun> run_in_onnxruntime(const std::string& python, const std::string& model, const std::vector<std::string>& names,
+                                   const std::vector<Tensor>& inputs, const std::string& scratch, int thread_count,
+                                   double timing_seconds) {
+  std::error_code error;
+  const ScratchFolder folder{scratch + "/onnxruntime." + std::to_string(::getpid())};
+  fs::create_directories(folder.path, error);
+  json job{{"model", fs::absolute(model).string()}, {"threads", thread_count}, {"seconds", timing_seconds},
+           {"out", folder.path + "/out."}, {"inputs", json::array()}};
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const std::string file = folder.path + "/in." + std::to_string(i);
+    CTK_CHECK(write_file(file, inputs[i].raw()));
+    job["inputs"].push_back({{"name", names[i]}, {"file", file}, {"dtype", numpy_name(inputs[i].dtype())}, {"shape", inputs[i].shape()}});
+  }
+  CTK_CHECK(write_file(folder.path + "/job.json", job.dump()));
+  CTK_CHECK(write_file(folder.path + "/run.py", std::string_view(kScript)));
+  if (run_program({python, folder.path + "/run.py", folder.path + "/job.json"}, folder.path + "/log") != 0) {
+    return input_error(model + ": ONNX Runtime could not run it: " + last_line(folder.path + "/log"));
+  }
+  CTK_TRY(const std::string answer_text, read_text(folder.path + "/out.json"));
+  const json answer = json::parse(answer_text, nullptr, false);
+  if (answer.is_discarded()) return internal_error("ONNX Runtime's answer is not JSON");
+  PeerRun run;
+  for (std::size_t o = 0; o < answer["outputs"].size(); ++o) {
+    const Shape shape = answer["outputs"][o].get<Shape>();
+    CTK_TRY(const MappedFile file, MappedFile::open(folder.path + "/out." + std::to_string(o)));
+    CTK_TRY(Tensor output, Tensor::zeros(DType::f32, shape));
+    if (file.bytes().size() != output.bytes()) return internal_error("ONNX Runtime's answer has another size than its shape");
+    if (output.bytes() != 0) std::memcpy(output.mutable_data(), file.bytes().data(), output.bytes());
+    run.outputs.push_back(std::move(output));
+  }
+  if (answer.contains("times")) {
+    run.median_us = answer["times"][0];
+    run.p95_us = answer["times"][1];
+    run.least_us = answer["times"][2];
+  }
+  return run;
+}
+
+Status check_against_onnxruntime(Session& session) {
+  std::vector<exporter::FileRow> files;
+  for (const exporter::FileRow& file : session.report.files) {
+    if (file.format.rfind("onnx", 0) == 0) files.push_back(file);
+  }
+  const auto not_run = [&](const std::string& file, const std::string& why) {
+    session.report.checks.push_back({"onnxruntime", file, {}, {}, {}, "not run: " + why});
+    session.warn("check_not_run", "validate against onnxruntime: " + why);
+  };
+  if (files.empty()) {
+    not_run("", "the export stage wrote no ONNX file; add onnx_qdq or onnx to its formats");
+    return {};
+  }
+  std::string reason;
+  const std::string python = find_onnxruntime_python(&reason);
+  if (python.empty()) {
+    not_run(files[0].path, reason);
+    return {};
+  }
+  const data::Split& split = *session.splits.test;
+  const std::size_t count = std::min<std::size_t>(split.count(), 512);
+  CTK_TRY(const data::Batch batch, split.read(0, count));
+  std::vector<std::string> names;
+  for (graph::ValueId id : session.final_graph().inputs()) names.push_back(session.final_graph().value(id).name);
+  for (const exporter::FileRow& file : files) {
+    CTK_TRY(const PeerRun peer, run_in_onnxruntime(python, session.output + "/" + file.path, names, batch.inputs,
+                                                   session.output + "/.cache", threads(), 0));
+    CTK_TRY(const data::MetricInfo* agreement_info, data::find_metric("agreement"));
+    data::MetricSum agreement(*agreement_info);
+    double largest = 0, difference = 0;
+    std::size_t row = 0;
+    CTK_CHECK(for_each_batch(session.final_graph(), split, {}, {}, [&](const std::vector<Tensor>& ours, const data::Batch&, std::size_t first) -> Status {
+      if (first >= count) return {};
+      const Tensor& mine = ours[0];
+      const std::size_t rows = std::min(static_cast<std::size_t>(mine.shape()[0]), count - first);
+      const std::size_t width = mine.size() / static_cast<std::size_t>(mine.shape()[0]);
+      Shape shape = mine.shape();
+      shape[0] = static_cast<std::int64_t>(rows);
+      const float* theirs = peer.outputs[0].values<float>().data() + row * width;
+      const TensorView a{DType::f32, shape, mine.data()}, b{DType::f32, shape, theirs};
+      CTK_CHECK(agreement.add(a, {}, b));
+      for (std::size_t i = 0; i < rows * width; ++i) {
+        largest = std::max(largest, std::abs(static_cast<double>(theirs[i])));
+        difference = std::max(difference, std::abs(static_cast<double>(a.as<float>()[i]) - static_cast<double>(theirs[i])));
+      }
+      row += rows;
+      return {};
+    }));
+    CTK_TRY(const data::MetricValue agreed, agreement.value());
+    exporter::CheckRow line{"onnxruntime", file.path, agreed.value, largest > 0 ? difference / largest : 0, {}, ""};
+    line.result = agreed.value >= 0.98 ? "agrees" : "differs";
+    if (agreed.value < 0.98) {
+      session.warn("differs_from_onnxruntime", file.path + ": ONNX Runtime picks the same class on " +
+                                                   std::to_string(agreed.value) + " of " + std::to_string(count) + " samples");
+    }
+    session.report.checks.push_back(std::move(line));
+  }
+  return {};
+}
+
+}  // namespace ctk::pipeline

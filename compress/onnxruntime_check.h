@@ -1,0 +1,29 @@
+// Runs written ONNX files in ONNX Runtime (a Python process of its own) and compares outputs with ours.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "compress/session.h"
+
+namespace ctk::pipeline {
+
+// For every ONNX file of this run: arg-max agreement and largest error relative to the largest output, on up to 512 test
+// samples, as a row of report.checks. Where ONNX Runtime is absent the row says "not run" with the reason, and a warning
+// is added: never silent. Errors: input (the file does not load there: its message).
+Status check_against_onnxruntime(Session& session);
+
+// Runs `model` in ONNX Runtime on one input batch. Used by the check above and by `compress eval --against`.
+struct PeerRun {
+  std::vector<Tensor> outputs;
+  double median_us = 0, p95_us = 0, least_us = 0;   // of single-sample runs, when timing was asked for
+};
+struct PeerUnavailable {
+  std::string reason;
+};
+// A Python that has onnxruntime: CTK_PYTHON, the one beside this program, python3. Empty when there is none.
+std::string find_onnxruntime_python(std::string* reason);
+Result<PeerRun> run_in_onnxruntime(const std::string& python, const std::string& model, const std::vector<std::string>& names,
+                                   const std::vector<Tensor>& inputs, const std::string& scratch, int threads, double timing_seconds);
+
+}  // namespace ctk::pipeline

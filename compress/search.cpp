@@ -1,0 +1,332 @@
+// The search stage: one scheme a layer, by an integer programme over measured losses, exact bytes and measured times.
+//
+// Bytes: what the written file grows by when the layer alone takes the scheme, asked from the exporter. Times: the
+// layer's step in a network that has this scheme everywhere, measured interleaved on this machine. Both are sums over
+// layers; what they miss (notes shared by neighbours, conversions at borders) is found by building the answer, and the
+// programme is solved again with the difference as a fixed cost until the built network keeps the limits.
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "compress/session.h"
+#include "compress/size.h"
+#include "compress/summary.h"
+#include "core/cpu_isa.h"
+#include "core/parallel.h"
+#include "graph/layer.h"
+#include "runtime/measure.h"
+#include "search/infeasible.h"
+#include "search/solvers/solvers.h"
+
+namespace ctk::pipeline {
+namespace {
+
+using nlohmann::json;
+using graph::Graph;
+using graph::Layer;
+
+constexpr int kMostCorrections = 6;
+
+// Layers that must take one scheme: alone, or those that share a weight.
+struct Group {
+  std::vector<std::string> layers;
+  std::vector<QuantScheme> choices;
+};
+
+struct Table {
+  std::vector<Group> groups;
+  std::map<std::pair<std::string, std::string>, double> loss, bytes, latency_us;   // (layer, scheme)
+  double base_bytes = 0;      // fixed part of the file
+  double base_us = 0;         // steps that belong to no layer
+  double float_us = 0;
+};
+
+std::map<std::string, std::string> weight_of(const Graph& graph) {
+  std::map<std::string, std::string> weights;
+  for (const Layer& layer : graph::layers_of(graph)) weights[graph.address(layer.node)] = graph.value(layer.weight).name;
+  return weights;
+}
+
+Result<std::vector<Group>> make_groups(Session& session) {
+  const Graph& graph = session.model.graph;
+  const auto& quantize = session.config.quantize;
+  CTK_TRY(const std::vector<Layer> layers,
+          session.target_layers(quantize ? quantize->targets : std::vector<std::string>{},
+                                quantize ? quantize->ignore : std::vector<std::string>{}));
+  std::set<std::string> free;
+  for (const Layer& layer : layers) free.insert(graph.address(layer.node));
+  std::map<std::string, std::size_t> by_weight;
+  std::vector<Group> groups;
+  for (const Layer& layer : graph::layers_of(graph)) {
+    const std::string address = graph.address(layer.node);
+    std::vector<QuantScheme> allowed;
+    if (free.contains(address)) {
+      for (const QuantScheme& scheme : session.config.search->schemes) {
+        const std::string reason = quantization::infeasible_reason(graph, layer, scheme);
+        if (reason.empty()) allowed.push_back(scheme);
+        else session.report.skipped.push_back({address, graph.node(layer.node).op_type, to_string(scheme) + ": " + reason});
+      }
+    }
+    if (allowed.empty()) allowed.push_back({});   // stays float; target_layers() or the line above says why
+    const auto [entry, is_new] = by_weight.emplace(graph.value(layer.weight).name, groups.size());
+    if (is_new) {
+      groups.push_back({{address}, allowed});
+      continue;
+    }
+    Group& group = groups[entry->second];
+    group.layers.push_back(address);
+    std::erase_if(group.choices, [&](const QuantScheme& s) { return std::find(allowed.begin(), allowed.end(), s) == allowed.end(); });
+    if (group.choices.empty()) group.choices.push_back({});
+  }
+  return groups;
+}
+
+// A graph in which every group that may takes `scheme`.
+Result<Graph> uniform_graph(const Session& session, const std::vector<Group>& groups, const QuantScheme& scheme) {
+  quantization::SchemeMap schemes;
+  for (const Group& group : groups) {
+    if (std::find(group.choices.begin(), group.choices.end(), scheme) == group.choices.end()) continue;
+    for (const std::string& layer : group.layers) schemes[layer] = scheme;
+  }
+  Graph graph = session.model.graph.clone();
+  CTK_TRY(const auto applied, quantization::apply_schemes(graph, schemes, session.ranges, {}));
+  return graph;
+}
+
+Status fill_bytes(const Session& session, Table& table) {
+  const std::string format = budget_format(session.config);
+  CTK_TRY(const std::size_t base, file_bytes(session.model.graph, format));
+  table.base_bytes = static_cast<double>(base);
+  for (const Group& group : table.groups) {
+    double weights = 0;
+    for (const Layer& layer : graph::layers_of(session.model.graph)) {
+      if (session.model.graph.address(layer.node) == group.layers[0]) {
+        weights = static_cast<double>(session.model.graph.value(layer.weight).constant->bytes());
+      }
+    }
+    table.base_bytes -= weights;
+    for (const QuantScheme& scheme : group.choices) {
+      double bytes = weights;
+      if (!(scheme == QuantScheme{})) {
+        quantization::SchemeMap schemes;
+        for (const std::string& layer : group.layers) schemes[layer] = scheme;
+        Graph graph = session.model.graph.clone();
+        CTK_TRY(const auto applied, quantization::apply_schemes(graph, schemes, session.ranges, {}));
+        CTK_TRY(const std::size_t size, file_bytes(graph, format));
+        bytes = weights + static_cast<double>(size) - static_cast<double>(base);
+      }
+      table.bytes[{group.layers[0], to_string(scheme)}] = std::max(0.0, bytes);
+    }
+  }
+  return {};
+}
+
+Status fill_latency(const Session& session, Table& table) {
+  std::vector<QuantScheme> schemes{{}};
+  for (const QuantScheme& scheme : session.config.search->schemes) {
+    if (std::find(schemes.begin(), schemes.end(), scheme) == schemes.end()) schemes.push_back(scheme);
+  }
+  std::vector<Graph> graphs;
+  graphs.reserve(schemes.size());
+  std::vector<std::unique_ptr<runtime::CpuExecutor>> executors;
+  std::vector<runtime::CpuExecutor*> turn;
+  for (const QuantScheme& scheme : schemes) {
+    CTK_TRY(Graph graph, uniform_graph(session, table.groups, scheme));
+    graphs.push_back(std::move(graph));
+    CTK_TRY(auto executor, runtime::CpuExecutor::create(graphs.back(), batch_shapes(graphs.back(), 1)));
+    turn.push_back(executor.get());
+    executors.push_back(std::move(executor));
+  }
+  CTK_TRY(const auto whole, runtime::measure_interleaved(turn, {0.3, 20, 2000, 5}));
+  CTK_TRY(const auto steps, runtime::measure_steps(turn, {0.3, 20, 2000, 2}));
+  table.float_us = whole[0].median_us;
+  std::vector<double> rest;
+  for (std::size_t s = 0; s < schemes.size(); ++s) {
+    double sum = 0, other = 0;
+    for (const runtime::StepTime& step : steps[s]) {
+      const bool is_layer = step.node.is_valid() && graph::layer_of(graphs[s], step.node).has_value();
+      sum += step.median_us;
+      if (is_layer) table.latency_us[{graphs[s].address(step.node), to_string(schemes[s])}] += step.median_us;
+      else other += step.median_us;
+    }
+    // Timing each step adds the clock's own time; whole runs say how much, and every step gives back its share.
+    const double share = sum > 0 ? std::min(1.0, whole[s].median_us / sum) : 1.0;
+    for (auto& [key, us] : table.latency_us) {
+      if (key.second == to_string(schemes[s])) us *= share;
+    }
+    rest.push_back(other * share);
+  }
+  table.base_us = runtime::median_of(rest);
+  return {};
+}
+
+double group_cost(const Table& table, const std::map<std::pair<std::string, std::string>, double>& costs, const Group& group,
+                  const QuantScheme& scheme, bool all_layers) {
+  (void)table;
+  double sum = 0;
+  for (const std::string& layer : group.layers) {
+    const auto found = costs.find({layer, to_string(scheme)});
+    if (found != costs.end()) sum += found->second;
+    if (!all_layers) break;
+  }
+  return sum;
+}
+
+search::Problem make_problem(const Table& table, double size_limit, double latency_limit, double size_extra, double us_extra) {
+  search::Problem problem;
+  problem.budgets.push_back({"size", size_limit, table.base_bytes + size_extra, "B"});
+  problem.budgets.push_back({"latency", latency_limit, std::max(0.0, table.base_us + us_extra), "us"});
+  for (const Group& group : table.groups) {
+    search::Item item;
+    item.name = group.layers[0];
+    for (const QuantScheme& scheme : group.choices) {
+      item.choices.push_back({to_string(scheme), group_cost(table, table.loss, group, scheme, true),
+                              {group_cost(table, table.bytes, group, scheme, false),
+                               group_cost(table, table.latency_us, group, scheme, true)}});
+    }
+    problem.items.push_back(std::move(item));
+  }
+  return problem;
+}
+
+quantization::SchemeMap to_schemes(const Table& table, const search::Assignment& answer) {
+  quantization::SchemeMap schemes;
+  for (std::size_t g = 0; g < table.groups.size(); ++g) {
+    for (const std::string& layer : table.groups[g].layers) schemes[layer] = table.groups[g].choices[answer.choices[g]];
+  }
+  return schemes;
+}
+
+// The answer as it will really be: bytes by the exporter, times of layers from the table and of all other steps measured.
+struct Built {
+  double bytes = 0, latency_us = 0, other_us = 0;
+};
+
+Result<Built> build(const Session& session, const Table& table, const quantization::SchemeMap& schemes, bool with_time) {
+  Graph graph = session.model.graph.clone();
+  quantization::ApplyOptions options;
+  options.bias_correction = session.config.quantize && session.config.quantize->bias_correction;
+  options.input_means = &session.input_means;
+  CTK_TRY(const auto applied, quantization::apply_schemes(graph, schemes, session.ranges, options));
+  Built built;
+  CTK_TRY(const std::size_t bytes, file_bytes(graph, budget_format(session.config)));
+  built.bytes = static_cast<double>(bytes);
+  for (const auto& [layer, scheme] : schemes) {
+    const auto found = table.latency_us.find({layer, to_string(scheme)});
+    if (found != table.latency_us.end()) built.latency_us += found->second;
+  }
+  if (!with_time) return built;
+  CTK_TRY(auto executor, runtime::CpuExecutor::create(graph, batch_shapes(graph, 1)));
+  runtime::CpuExecutor* const turn[] = {executor.get()};
+  CTK_TRY(const auto steps, runtime::measure_steps(turn, {0.2, 20, 2000, 5}));
+  for (const runtime::StepTime& step : steps[0]) {
+    if (!step.node.is_valid() || !graph::layer_of(graph, step.node)) built.other_us += step.median_us;
+  }
+  built.latency_us += built.other_us;
+  return built;
+}
+
+// "w4a8_c would save 9.2 kB and lose 0.0213 nats more": what the next smaller choice would have meant.
+std::string reason_for(const Table& table, const Group& group, const QuantScheme& chosen) {
+  const double bytes = group_cost(table, table.bytes, group, chosen, false);
+  const double loss = group_cost(table, table.loss, group, chosen, true);
+  const QuantScheme* next = nullptr;
+  for (const QuantScheme& other : group.choices) {
+    const double other_bytes = group_cost(table, table.bytes, group, other, false);
+    if (other_bytes < bytes && (next == nullptr || other_bytes > group_cost(table, table.bytes, group, *next, false))) next = &other;
+  }
+  char text[200];
+  if (group.choices.size() == 1) return "the only scheme it can take";
+  if (next == nullptr) {
+    std::snprintf(text, sizeof text, "the smallest choice; it costs %.4g nats alone", loss);
+  } else {
+    std::snprintf(text, sizeof text, "%s would save %.1f kB and cost %.4g nats more", to_string(*next).c_str(),
+                  (bytes - group_cost(table, table.bytes, group, *next, false)) / 1000.0,
+                  group_cost(table, table.loss, group, *next, true) - loss);
+  }
+  return text;
+}
+
+Result<std::string> search_all(Session& session) {
+  Table table;
+  CTK_TRY(table.groups, make_groups(session));
+  for (const Score& score : session.scores) table.loss[{score.layer, score.scheme}] = score.loss;
+  CTK_CHECK(fill_bytes(session, table));
+  CTK_CHECK(fill_latency(session, table));
+  const BudgetConfig& budget = session.config.budget;
+  const double infinity = std::numeric_limits<double>::infinity();
+  const double size_limit = budget.size ? std::floor(budget.size->absolute(static_cast<double>(session.model.file_bytes))) : infinity;
+  const double latency_limit = budget.latency ? budget.latency->absolute(table.float_us) : infinity;
+  CTK_TRY(const search::Solver* solver, search::find_solver(session.config.search->solver));
+  double size_extra = 0, us_extra = 0;
+  for (int round = 0;; ++round) {
+    const search::Problem problem = make_problem(table, size_limit, latency_limit, size_extra, us_extra);
+    CTK_TRY(const search::Assignment answer, solver->solve(problem));
+    const quantization::SchemeMap schemes = to_schemes(table, answer);
+    CTK_TRY(const Built built, build(session, table, schemes, true));
+    const double too_large = built.bytes - size_limit, too_slow = built.latency_us - latency_limit;
+    if ((too_large > 0 || too_slow > 0) && round < kMostCorrections) {
+      // What the sums missed for this answer becomes a fixed cost of the next one.
+      if (too_large > 0) size_extra += std::max(1.0, built.bytes - answer.costs[0]);
+      if (too_slow > 0) us_extra += std::max(0.01 * latency_limit, built.latency_us - answer.costs[1]);
+      continue;
+    }
+    json artifact{{"schemes", json::object()}, {"reasons", json::object()}, {"latency_us", json::object()},
+                  {"predicted", {{"size", built.bytes}, {"latency", built.latency_us}, {"loss", answer.loss}}},
+                  {"float_us", table.float_us}, {"corrections", round}, {"proved_optimal", answer.proved_optimal},
+                  {"gap", answer.gap}, {"limits", {{"size", budget.size ? json(size_limit) : json()}, {"latency", budget.latency ? json(latency_limit) : json()}}}};
+    for (const Group& group : table.groups) {
+      for (const std::string& layer : group.layers) {
+        const QuantScheme scheme = schemes.at(layer);
+        artifact["schemes"][layer] = to_string(scheme);
+        artifact["reasons"][layer] = reason_for(table, group, scheme);
+        artifact["latency_us"][layer] = group_cost(table, table.latency_us, {{layer}, {}}, scheme, true);
+      }
+    }
+    return artifact.dump(1);
+  }
+}
+
+Status restore(Session& session, const std::string& text) {
+  const json artifact = json::parse(text, nullptr, false);
+  if (artifact.is_discarded()) return internal_error("the search artifact is not JSON");
+  session.schemes.clear();
+  for (const auto& [layer, name] : artifact["schemes"].items()) {
+    CTK_TRY(const QuantScheme scheme, parse_scheme(name.get<std::string>()));
+    session.schemes[layer] = scheme;
+    session.reasons[layer] = artifact["reasons"][layer];
+  }
+  for (const auto& [name, value] : artifact["predicted"].items()) session.predicted[name] = value;
+  session.predicted["float_us"] = artifact["float_us"];
+  for (exporter::LayerRow& row : session.report.layers) {
+    for (const Score& score : session.scores) {
+      const auto found = session.schemes.find(row.name);
+      if (found != session.schemes.end() && score.layer == row.name && score.scheme == to_string(found->second)) row.loss = score.loss;
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Status run_search(Session& session, bool& cached) {
+  if (session.scores.empty()) return config_error("search: expected a sensitivity stage before it, found no scores. Add one");
+  const BudgetConfig& budget = session.config.budget;
+  std::vector<std::string> extra{session.config.fingerprint_of({"budget", "stages.quantize", "stages.export"})};
+  extra.push_back(std::to_string(session.model.file_bytes));
+  if (budget.latency) {   // times of another machine or thread count are another problem
+    extra.push_back(session.report.machine.cpu + session.report.machine.isa + std::to_string(threads()));
+  }
+  session.fingerprint = stage_fingerprint(session, "search", extra);
+  auto artifact = session.cache.get("search", session.fingerprint);
+  cached = artifact.has_value();
+  if (!cached) {
+    CTK_TRY(artifact, search_all(session));
+    CTK_CHECK(session.cache.put("search", session.fingerprint, *artifact));
+  }
+  return restore(session, *artifact);
+}
+
+}  // namespace ctk::pipeline

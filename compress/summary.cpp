@@ -1,0 +1,141 @@
+#include "compress/summary.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "compress/size.h"
+#include "graph/layer.h"
+#include "search/problem.h"
+
+namespace ctk::pipeline {
+namespace {
+
+using graph::Layer;
+
+// Ranges that stand for any: sizes do not depend on what they are.
+std::map<std::string, calibrate::Range> placeholder_ranges(const graph::Graph& graph) {
+  std::map<std::string, calibrate::Range> ranges;
+  for (std::size_t i = 0; i < graph.value_capacity(); ++i) {
+    const graph::Value& value = graph.value(graph::ValueId{static_cast<std::uint32_t>(i)});
+    if (value.is_removed) continue;
+    calibrate::Range range;
+    range.value = value.name;
+    range.low = -1.0f;
+    range.high = 1.9230769f;
+    ranges[value.name] = range;
+  }
+  return ranges;
+}
+
+std::vector<QuantScheme> allowed_schemes(const PipelineConfig& config) {
+  if (config.search) return config.search->schemes;
+  if (config.quantize && config.quantize->scheme) return {*config.quantize->scheme};
+  return {QuantScheme{}};
+}
+
+std::size_t coded_bytes(std::size_t count, std::int64_t channels, const QuantScheme& scheme) {
+  if (!scheme.is_integer_weight()) return count * static_cast<std::size_t>(scheme.weight_bits) / 8;
+  const std::size_t scales = scheme.granularity == Granularity::per_channel ? static_cast<std::size_t>(channels) : 1;
+  return (count * static_cast<std::size_t>(scheme.weight_bits) + 7) / 8 + 4 * scales;
+}
+
+Result<std::size_t> assigned_size(const PipelineConfig& config, const LoadedModel& model, const quantization::SchemeMap& schemes) {
+  graph::Graph graph = model.graph.clone();
+  CTK_TRY(const auto applied, quantization::apply_schemes(graph, schemes, placeholder_ranges(graph), {}));
+  return file_bytes(graph, budget_format(config));
+}
+
+}  // namespace
+
+double absolute_limit(const Limit& limit, double float_value) { return limit.absolute(float_value); }
+
+Result<ReachableSize> reachable_size(const PipelineConfig& config, const LoadedModel& model) {
+  ReachableSize reach;
+  reach.float_bytes = model.file_bytes;
+  quantization::SchemeMap least, most;
+  for (const Layer& layer : graph::layers_of(model.graph)) {
+    const std::string address = model.graph.address(layer.node);
+    const graph::Value& weight = model.graph.value(layer.weight);
+    const std::size_t count = weight.constant ? weight.constant->size() : weight.quantized->codes.size();
+    std::optional<QuantScheme> smallest, largest;
+    for (const QuantScheme& scheme : allowed_schemes(config)) {
+      if (!quantization::infeasible_reason(model.graph, layer, scheme).empty()) continue;
+      const std::size_t bytes = coded_bytes(count, layer.channels, scheme);
+      if (!smallest || bytes < coded_bytes(count, layer.channels, *smallest)) smallest = scheme;
+      if (!largest || bytes > coded_bytes(count, layer.channels, *largest)) largest = scheme;
+    }
+    const QuantScheme floor = smallest.value_or(QuantScheme{});
+    least[address] = floor;
+    most[address] = largest.value_or(QuantScheme{});
+    reach.holders.emplace_back(address + " (" + to_string(floor) + ")", coded_bytes(count, layer.channels, floor));
+  }
+  std::stable_sort(reach.holders.begin(), reach.holders.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  CTK_TRY(reach.least, assigned_size(config, model, least));
+  CTK_TRY(reach.most, assigned_size(config, model, most));
+  return reach;
+}
+
+Status require_reachable_size(const Session& session) {
+  const auto& limit = session.config.budget.size;
+  if (!limit || !session.config.has_stage("quantize")) return {};
+  CTK_TRY(const ReachableSize reach, reachable_size(session.config, session.model));
+  const double allowed = limit->absolute(static_cast<double>(reach.float_bytes));
+  if (static_cast<double>(reach.least) <= allowed) return {};
+  std::string holders;
+  for (std::size_t i = 0; i < reach.holders.size() && i < 5; ++i) {
+    holders += (i == 0 ? "" : ", ") + reach.holders[i].first + " " + search::format_amount(static_cast<double>(reach.holders[i].second), "B");
+  }
+  const std::size_t more = reach.holders.size() > 5 ? reach.holders.size() - 5 : 0;
+  return Error{ErrorCode::budget_infeasible,
+               session.config.file_name + ": budget.size: expected at most " + search::format_amount(allowed, "B") +
+                   ", smallest reachable is " + search::format_amount(static_cast<double>(reach.least), "B") + " (" +
+                   std::to_string(reach.least) + " B, " + budget_format(session.config) + "); held by " + holders +
+                   (more > 0 ? " and " + std::to_string(more) + " smaller layers" : "") +
+                   ". Raise the budget or allow smaller schemes"};
+}
+
+void fill_budget_rows(Session& session) {
+  exporter::Report& report = session.report;
+  const BudgetConfig& budget = session.config.budget;
+  report.budget.clear();
+  report.size.before = static_cast<double>(session.model.file_bytes);
+  const std::string format = budget_format(session.config);
+  for (const exporter::FileRow& file : report.files) {
+    if (file.format == format) report.size.after = static_cast<double>(file.bytes);
+  }
+  const auto predicted = [&](const char* name) -> exporter::Figure {
+    const auto found = session.predicted.find(name);
+    return found == session.predicted.end() ? exporter::Figure{} : exporter::Figure{found->second};
+  };
+  const auto add = [&](const char* name, const char* unit, exporter::Figure limit, exporter::Figure guess, exporter::Figure measured) {
+    exporter::BudgetRow row{name, unit, limit, guess, measured, {}, {}};
+    if (limit && measured) row.met = *measured <= *limit;
+    if (row.met && !*row.met) session.warn("budget_missed", std::string(name) + ": measured " + std::to_string(*measured) + " " + unit + ", the budget is " + std::to_string(*limit) + " " + unit);
+    report.budget.push_back(row);
+  };
+  const bool has_search = session.config.search.has_value();
+  if (budget.size || has_search) {
+    add("size", "bytes", budget.size ? exporter::Figure(budget.size->absolute(*report.size.before)) : exporter::Figure{}, predicted("size"), report.size.after);
+  }
+  if (budget.latency || has_search) {
+    exporter::Figure base = report.latency.baseline.median;
+    if (!base) base = predicted("float_us");
+    exporter::Figure limit;
+    if (budget.latency && (base || !budget.latency->is_share)) limit = budget.latency->absolute(base.value_or(0));
+    add("latency", "us", limit, predicted("latency"), report.latency.final.median);
+  }
+  if (budget.peak_memory) {
+    exporter::Figure limit;
+    if (report.memory.baseline_peak || !budget.peak_memory->is_share) limit = budget.peak_memory->absolute(report.memory.baseline_peak.value_or(0));
+    add("peak_memory", "bytes", limit, {}, report.memory.final_peak);
+  }
+  if (budget.metric_drop && report.metric && report.metric->drop) {
+    const bool relative = budget.metric_drop->is_relative;
+    const double base = std::abs(report.metric->baseline.value_or(0));
+    const double drop = relative ? (base > 0 ? *report.metric->drop / base : *report.metric->drop) : *report.metric->drop * 100.0;
+    add("metric_drop", relative ? "ratio" : "points", budget.metric_drop->value, {}, drop);
+  }
+}
+
+}  // namespace ctk::pipeline

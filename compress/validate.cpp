@@ -1,0 +1,139 @@
+// The validate stage: what the written network is worth. Metric of float and final network on the test split by the
+// kernels that run them, latency of both interleaved, agreement of other runtimes on the written files, gates.
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+
+#include "compress/onnxruntime_check.h"
+#include "compress/session.h"
+#include "core/parallel.h"
+#include "runtime/measure.h"
+
+namespace ctk::pipeline {
+namespace {
+
+struct Measured {
+  runtime::LatencyFigure baseline, final;
+  std::size_t baseline_bytes = 0, final_bytes = 0;   // activations, scratch, packed weights
+  std::vector<std::pair<std::string, std::string>> unfused;   // layer, reason
+};
+
+// One real sample in the input slots, so that no run meets denormals or zeros only.
+Status load_sample(runtime::CpuExecutor& executor, const data::Split& split, std::size_t batch) {
+  CTK_TRY(const data::Batch sample, split.read(0, std::min(split.count(), batch)));
+  auto ran = executor.run(sample.inputs);
+  if (!ran) return std::move(ran).error();
+  return {};
+}
+
+Result<Measured> measure_latency(Session& session) {
+  const data::Split& split = *session.splits.test;
+  CTK_TRY(const data::Batch sample, split.read(0, 1));
+  std::vector<Shape> shapes;
+  for (const Tensor& input : sample.inputs) shapes.push_back(input.shape());
+  CTK_TRY(auto before, runtime::CpuExecutor::create(session.model.graph, shapes));
+  CTK_TRY(auto after, runtime::CpuExecutor::create(session.final_graph(), shapes));
+  CTK_CHECK(load_sample(*before, split, 1));
+  CTK_CHECK(load_sample(*after, split, 1));
+  runtime::CpuExecutor* const executors[] = {before.get(), after.get()};
+  CTK_TRY(const auto figures, runtime::measure_interleaved(executors, {}));
+  CTK_TRY(const auto steps, runtime::measure_steps(std::span(executors).subspan(1), {0.2, 10, 500, 3}));
+  for (const runtime::StepTime& step : steps[0]) {
+    if (!step.node.is_valid()) continue;
+    for (exporter::LayerRow& line : session.report.layers) {
+      if (line.name == session.final_graph().address(step.node)) {
+        line.latency_us = line.latency_us.value_or(0) + step.median_us;
+      }
+    }
+  }
+  Measured measured{figures[0], figures[1], before->activation_bytes() + before->packed_bytes(),
+                    after->activation_bytes() + after->packed_bytes(), {}};
+  return measured;
+}
+
+exporter::LatencyFigure to_row(const runtime::LatencyFigure& figure) {
+  return {figure.median_us, figure.p95_us, static_cast<std::int64_t>(figure.runs)};
+}
+
+Status compare_metric(Session& session) {
+  const data::Split& split = *session.splits.test;
+  const std::string name = session.config.evaluate->spec.metric.empty() ? "agreement" : session.config.evaluate->spec.metric;
+  CTK_TRY(const data::MetricInfo* info, data::find_metric(name));
+  if (split.source->has_labels()) {
+    for (graph::ValueId output : session.model.graph.outputs()) {
+      const auto& shape = session.model.graph.value(output).shape;
+      if (shape && shape->size() == 2 && (*shape)[1].size > 0) CTK_CHECK(split.source->check_labels((*shape)[1].size));
+      break;
+    }
+  }
+  OutputCache reference;
+  exporter::MetricPart part;
+  part.name = name;
+  part.higher_is_better = info->better == data::Better::higher;
+  std::int64_t done = static_cast<std::int64_t>(split.count());
+  if (info->needs_reference) {
+    CTK_TRY(reference, collect_outputs(session.model.graph, split));
+    part.baseline = name == "agreement" ? 1.0 : 0.0;
+  } else {
+    CTK_TRY(const Evaluation baseline, evaluate(session.model.graph, split, name, nullptr, &reference));
+    part.baseline = baseline.metric.value;
+  }
+  session.advance(done);
+  CTK_TRY(const Evaluation final, evaluate(session.final_graph(), split, name, &reference));
+  session.advance(2 * done);
+  part.final = final.metric.value;
+  part.standard_error = final.metric.standard_error;
+  CTK_TRY(const data::Drop drop, data::drop_of(*part.baseline, *part.final, info->better, false));
+  part.drop = drop.value;
+  session.report.metric = part;
+  exporter::CheckRow row;
+  row.against = "float";
+  row.file = "this run's float network";
+  row.agreement = final.agreement->value;
+  row.result = "KL " + std::to_string(final.kl->value) + " nats, SQNR " + std::to_string(final.sqnr_db->value) + " dB";
+  session.report.checks.push_back(row);
+  return {};
+}
+
+Status check_gates(Session& session) {
+  const auto& gate = session.config.validate->gate_metric_drop;
+  const auto limit = gate ? gate : session.config.budget.metric_drop;
+  if (!limit || !session.report.metric) return {};
+  const exporter::MetricPart& metric = *session.report.metric;
+  const data::Better better = metric.higher_is_better ? data::Better::higher : data::Better::lower;
+  CTK_TRY(const data::Drop drop, data::drop_of(*metric.baseline, *metric.final, better, limit->is_relative));
+  // Points are percent points for shares such as top1.
+  const double allowed = limit->is_relative ? limit->value : limit->value / 100.0;
+  if (data::is_within(drop, allowed)) return {};
+  return Error{ErrorCode::gate_refused,
+               "stages.validate.gate.metric_drop: expected a drop of at most " + to_text(*limit) + ", found " + metric.name +
+                   " " + std::to_string(*metric.baseline) + " -> " + std::to_string(*metric.final) +
+                   ". Allow larger schemes, exclude sensitive layers with `ignore`, or loosen the gate"};
+}
+
+}  // namespace
+
+Status run_validate(Session& session, bool& cached) {
+  cached = false;   // times are of now; the metric is quick
+  if (!session.splits.test) return input_error("validate: there is no test data. Give data.evaluate");
+  CTK_CHECK(compare_metric(session));
+  CTK_TRY(const Measured measured, measure_latency(session));
+  exporter::Report& report = session.report;
+  report.latency.threads = threads();
+  report.latency.baseline = to_row(measured.baseline);
+  report.latency.final = to_row(measured.final);
+  report.memory.baseline_peak = static_cast<double>(measured.baseline_bytes);
+  report.memory.final_peak = static_cast<double>(measured.final_bytes);
+  if (session.quantized && measured.final.median_us > measured.baseline.median_us) {
+    session.warn("slower_than_float", "the result takes " + std::to_string(measured.final.median_us) + " us, the float network " +
+                                          std::to_string(measured.baseline.median_us) + " us at " + std::to_string(threads()) +
+                                          " threads: this model gains size, not time, on this machine");
+  }
+  for (const std::string& against : session.config.validate->against) {
+    if (against == "onnxruntime") CTK_CHECK(check_against_onnxruntime(session));
+    else if (against != "float") return config_error("stages.validate.against: \"" + against + "\" is not available in this build. Use onnxruntime or float");
+  }
+  return check_gates(session);
+}
+
+}  // namespace ctk::pipeline

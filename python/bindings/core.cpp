@@ -1,0 +1,247 @@
+// Python's view of the toolkit: graphs on numpy arrays, pipelines, reports. Exceptions live only here.
+#include <pybind11/functional.h>
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <cstring>
+
+#include "compress/interrupt.h"
+#include "compress/model.h"
+#include "compress/pipeline.h"
+#include "core/parallel.h"
+#include "graph/layer.h"
+#include "graph/text.h"
+#include "runtime/cpu_executor.h"
+
+namespace py = pybind11;
+
+namespace {
+
+using ctk::DType;
+using ctk::Tensor;
+
+struct PythonError : std::runtime_error {
+  PythonError(const std::string& text, int exit) : std::runtime_error(text), code(exit) {}
+  int code;
+};
+
+[[noreturn]] void raise(const ctk::Error& error) { throw PythonError(error.message, ctk::exit_code(error.code)); }
+
+template <class T>
+T unwrap(ctk::Result<T> result) {
+  if (!result) raise(result.error());
+  return std::move(*result);
+}
+
+// dtype of a numpy array, or nothing when we have no such type.
+std::optional<DType> dtype_of(const py::array& array) {
+  const char kind = array.dtype().kind();
+  const auto size = array.itemsize();
+  if (kind == 'f') return size == 4 ? std::optional(DType::f32) : size == 8 ? std::optional(DType::f64) : size == 2 ? std::optional(DType::f16) : std::nullopt;
+  if (kind == 'i') return size == 8 ? std::optional(DType::i64) : size == 4 ? std::optional(DType::i32) : size == 1 ? std::optional(DType::i8) : std::nullopt;
+  if (kind == 'u') return size == 1 ? std::optional(DType::u8) : std::nullopt;
+  if (kind == 'b') return DType::boolean;
+  return std::nullopt;
+}
+
+py::dtype numpy_dtype(DType dtype) {
+  switch (dtype) {
+    case DType::f32: return py::dtype::of<float>();
+    case DType::f64: return py::dtype::of<double>();
+    case DType::i64: return py::dtype::of<std::int64_t>();
+    case DType::i32: return py::dtype::of<std::int32_t>();
+    case DType::i8: return py::dtype::of<std::int8_t>();
+    case DType::u8: return py::dtype::of<std::uint8_t>();
+    case DType::boolean: return py::dtype::of<bool>();
+    case DType::f16: return py::dtype("float16");
+    default: raise(ctk::input_error("an output of dtype " + std::string(name_of(dtype)) + " has no numpy form"));
+  }
+}
+
+Tensor to_tensor(const std::string& name, const py::array& given) {
+  const py::array array = py::array::ensure(given, py::array::c_style);
+  const auto dtype = dtype_of(array);
+  if (!dtype) raise(ctk::input_error("input \"" + name + "\": numpy dtype " + py::str(array.dtype()).cast<std::string>() + " is not supported"));
+  ctk::Shape shape(array.shape(), array.shape() + array.ndim());
+  Tensor tensor = unwrap(Tensor::zeros(*dtype, shape));
+  if (tensor.bytes() != 0) std::memcpy(tensor.mutable_data(), array.data(), tensor.bytes());
+  return tensor;
+}
+
+class PyGraph {
+ public:
+  explicit PyGraph(ctk::pipeline::LoadedModel model) : model_(std::move(model)) {}
+
+  std::vector<std::tuple<std::string, std::string, ctk::Shape>> inputs() const {
+    std::vector<std::tuple<std::string, std::string, ctk::Shape>> rows;
+    for (ctk::graph::ValueId id : graph().inputs()) {
+      const auto& value = graph().value(id);
+      ctk::Shape shape;
+      for (const auto& dim : value.shape.value_or(ctk::graph::DeclaredShape{})) shape.push_back(dim.size);
+      rows.emplace_back(value.name, std::string(name_of(value.dtype)), shape);
+    }
+    return rows;
+  }
+
+  std::vector<std::string> outputs() const {
+    std::vector<std::string> names;
+    for (ctk::graph::ValueId id : graph().outputs()) names.push_back(graph().value(id).name);
+    return names;
+  }
+
+  py::list layers() const {
+    py::list rows;
+    for (const ctk::graph::Layer& layer : ctk::graph::layers_of(graph())) {
+      const auto& weight = graph().value(layer.weight);
+      const auto& node = graph().node(layer.node);
+      py::dict row;
+      row["name"] = graph().address(layer.node);
+      row["op"] = node.op_type;
+      row["scheme"] = to_string(node.scheme);
+      row["shape"] = weight.quantized ? weight.quantized->codes.shape() : weight.constant->shape();
+      row["bits"] = weight.quantized ? ctk::bits_of(weight.quantized->codes.dtype()) : 32;
+      rows.append(row);
+    }
+    return rows;
+  }
+
+  py::dict run(const py::dict& given, int threads) {
+    ctk::set_threads(threads);
+    std::vector<Tensor> tensors;
+    std::vector<ctk::Shape> shapes;
+    for (ctk::graph::ValueId id : graph().inputs()) {
+      const std::string& name = graph().value(id).name;
+      if (!given.contains(name.c_str())) raise(ctk::input_error("input \"" + name + "\" is missing; expected inputs: " + known_inputs()));
+      tensors.push_back(to_tensor(name, given[name.c_str()].cast<py::array>()));
+      shapes.push_back(tensors.back().shape());
+    }
+    if (given.size() != tensors.size()) raise(ctk::input_error("an input was given that the model does not have; expected inputs: " + known_inputs()));
+    if (executor_ == nullptr) executor_ = unwrap(ctk::runtime::CpuExecutor::create(graph(), shapes));
+    const std::vector<Tensor> results = [&] {
+      py::gil_scoped_release release;
+      return unwrap(executor_->run(tensors));
+    }();
+    py::dict answer;
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      py::array array(numpy_dtype(results[i].dtype()), std::vector<py::ssize_t>(results[i].shape().begin(), results[i].shape().end()));
+      if (results[i].bytes() != 0) std::memcpy(array.mutable_data(), results[i].data(), results[i].bytes());
+      answer[graph().value(graph().outputs()[i]).name.c_str()] = array;
+    }
+    return answer;
+  }
+
+  std::string text() const { return ctk::graph::print_graph(graph()); }
+
+ private:
+  const ctk::graph::Graph& graph() const { return model_.graph; }
+  std::string known_inputs() const {
+    std::string names;
+    for (const auto& [name, dtype, shape] : inputs()) names += (names.empty() ? "" : ", ") + name;
+    return names;
+  }
+
+  ctk::pipeline::LoadedModel model_;
+  std::unique_ptr<ctk::runtime::CpuExecutor> executor_;
+};
+
+// Hands stage progress to a Python callable; its exceptions stop the run at the next point that asks.
+class PyProgress final : public ctk::pipeline::ProgressSink {
+ public:
+  explicit PyProgress(py::object callable) : callable_(std::move(callable)) {}
+
+  void stage_begin(const std::string& name, std::int64_t total) override {
+    name_ = name;
+    total_ = total;
+    call(0.0);
+  }
+  void advance(std::int64_t done) override {
+    if (total_ > 0) call(std::min(1.0, static_cast<double>(done) / static_cast<double>(total_)));
+    else poll();
+  }
+  void stage_end(const std::string&, double, bool) override { call(1.0); }
+  void note(const std::string&) override {}
+
+  std::exception_ptr failure;
+
+ private:
+  void poll() {
+    py::gil_scoped_acquire gil;
+    if (PyErr_CheckSignals() != 0) stop(std::make_exception_ptr(py::error_already_set()));
+  }
+  void call(double share) {
+    py::gil_scoped_acquire gil;
+    if (failure) return;
+    try {
+      if (!callable_.is_none()) callable_(name_, share);
+      if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+    } catch (py::error_already_set&) {
+      stop(std::current_exception());
+    }
+  }
+  void stop(std::exception_ptr error) {
+    failure = std::move(error);
+    ctk::set_interrupted(true);
+  }
+
+  py::object callable_;
+  std::string name_;
+  std::int64_t total_ = 0;
+};
+
+std::string run_config(const ctk::pipeline::PipelineConfig& config, const std::string& path, const std::string& output,
+                       const std::vector<std::string>& overrides, int threads, bool force, bool resume, py::object progress) {
+  ctk::set_interrupted(false);
+  PyProgress sink(std::move(progress));
+  ctk::pipeline::RunOptions options;
+  options.config_path = path;
+  options.command = "compress.run";
+  options.output_override = output;
+  options.overrides = overrides;
+  options.threads = threads;
+  options.force = force;
+  options.resume = resume;
+  options.progress = &sink;
+  auto report = [&] {
+    py::gil_scoped_release release;
+    return ctk::pipeline::run_pipeline(config, options);
+  }();
+  ctk::set_interrupted(false);
+  if (sink.failure) std::rethrow_exception(sink.failure);
+  if (!report) raise(report.error());
+  return ctk::exporter::to_json(*report);
+}
+
+}  // namespace
+
+PYBIND11_MODULE(_core, module) {
+  module.doc() = "Bindings of the compress toolkit; use the package `compress`.";
+  PYBIND11_CONSTINIT static py::gil_safe_call_once_and_store<py::object> error_type;
+  error_type.call_once_and_store_result([&] { return py::exception<PythonError>(module, "Error"); });
+  py::register_exception_translator([](std::exception_ptr pointer) {
+    try {
+      if (pointer) std::rethrow_exception(pointer);
+    } catch (const PythonError& error) {
+      py::object instance = error_type.get_stored()(error.what());
+      instance.attr("code") = error.code;
+      PyErr_SetObject(error_type.get_stored().ptr(), instance.ptr());
+    }
+  });
+  module.def("version", [] { return CTK_VERSION; });
+  py::class_<PyGraph>(module, "Graph")
+      .def("inputs", &PyGraph::inputs)
+      .def("outputs", &PyGraph::outputs)
+      .def("layers", &PyGraph::layers)
+      .def("run", &PyGraph::run, py::arg("inputs"), py::arg("threads") = 1)
+      .def("text", &PyGraph::text);
+  module.def("load", [](const std::string& path) { return std::make_unique<PyGraph>(unwrap(ctk::pipeline::load_model(path))); });
+  module.def("run_file", [](const std::string& path, const std::string& output, const std::vector<std::string>& overrides,
+                            int threads, bool force, bool resume, py::object progress) {
+    return run_config(unwrap(ctk::pipeline::load_config(path, overrides)), path, output, overrides, threads, force, resume, std::move(progress));
+  });
+  module.def("run_text", [](const std::string& text, const std::string& name, const std::string& folder,
+                            const std::string& output, const std::vector<std::string>& overrides, int threads, bool force,
+                            bool resume, py::object progress) {
+    return run_config(unwrap(ctk::pipeline::parse_config_text(text, name, folder, overrides)), name, output, overrides, threads, force, resume, std::move(progress));
+  });
+}

@@ -1,0 +1,91 @@
+"""compress: model compression with quantization search.
+
+    import compress
+    graph = compress.load("model.onnx")
+    outputs = graph.run({"image": pictures})            # float32 [N, 1, 8, 8] -> {"logits": float32 [N, 10]}
+    report = compress.run("pipeline.yaml", progress=print)
+
+Errors raise `compress.Error`; its `code` is the exit code the command line would end with (2 configuration, 3 input,
+4 budget cannot be met, 5 gate refused, 130 interrupted).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from . import _core
+from ._core import Error, version
+
+__all__ = ["Error", "Graph", "load", "run", "version"]
+__version__ = version()
+
+
+class Graph:
+    """A network that can be run on numpy arrays, by the kernels that would deploy it."""
+
+    def __init__(self, core: _core.Graph) -> None:
+        self._core = core
+
+    @property
+    def inputs(self) -> dict[str, tuple[str, list[int]]]:
+        """Input name -> (dtype such as "f32", shape with -1 for free dimensions)."""
+        return {name: (dtype, shape) for name, dtype, shape in self._core.inputs()}
+
+    @property
+    def outputs(self) -> list[str]:
+        """Names of the outputs, in the model's order."""
+        return self._core.outputs()
+
+    def layers(self) -> list[dict[str, Any]]:
+        """Quantizable layers: name, op, scheme, shape of the weight, bits per weight."""
+        return self._core.layers()
+
+    def run(self, inputs: Mapping[str, np.ndarray], threads: int = 1) -> dict[str, np.ndarray]:
+        """Runs the network once.
+
+        inputs: one array per input, by name, with exactly the dtype the model declares (float32 or integers) and
+        its shape; free dimensions take the array's. threads: at least 1; results do not depend on it.
+        Returns one array per output. Raises Error (code 3) naming the input, what was expected and found.
+        """
+        return self._core.run({name: np.asarray(array) for name, array in inputs.items()}, threads)
+
+    def text(self) -> str:
+        """The graph in its text form, as `compress graph show` prints it."""
+        return self._core.text()
+
+
+def load(path: str | os.PathLike[str]) -> Graph:
+    """Reads an .onnx file or a bundle. Raises Error (code 3) naming the file and what is wrong with it."""
+    return Graph(_core.load(os.fspath(path)))
+
+
+def run(
+    pipeline: str | os.PathLike[str] | Mapping[str, Any],
+    *,
+    output: str | os.PathLike[str] | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    threads: int = 0,
+    force: bool = False,
+    resume: bool = True,
+    progress: Callable[[str, float], None] | None = None,
+) -> dict[str, Any]:
+    """Runs a pipeline and returns its report as a dict (the contents of report.json).
+
+    pipeline: path of a YAML file, or the same as a dict; paths in a dict are relative to the working directory.
+    overrides: dotted key -> value, as `--set`. threads: 0 = as the pipeline says.
+    progress: called with (stage name, share done 0..1). An exception in it ends the run and is raised here.
+    """
+    lines = [f"{key}={json.dumps(value)}" for key, value in (overrides or {}).items()]
+    target = "" if output is None else os.fspath(output)
+    if isinstance(pipeline, Mapping):
+        # JSON is YAML, so a dict goes through the very same checks as a file.
+        text, name = json.dumps(pipeline, indent=1), "<dict>"
+        report = _core.run_text(text, name, os.getcwd(), target, lines, threads, force, resume, progress)
+    else:
+        report = _core.run_file(os.fspath(pipeline), target, lines, threads, force, resume, progress)
+    return json.loads(report)
