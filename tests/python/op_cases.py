@@ -30,7 +30,7 @@ class OpCase:
     outputs: list[str]
 
     def model(self) -> onnx.ModelProto:
-        """The case as a checked model with typed inputs and outputs."""
+        """The case as a model with typed inputs and outputs; shapes as far as inference gets."""
         graph = helper.make_graph(
             self.nodes,
             self.name,
@@ -43,9 +43,7 @@ class OpCase:
         )
         opsets = [helper.make_opsetid("", self.opset)]
         model = helper.make_model(graph, opset_imports=opsets, ir_version=8 if self.opset < 19 else 10)
-        model = onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
-        onnx.checker.check_model(model)
-        return model
+        return onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
 
 
 CASES: list[OpCase] = []
