@@ -150,7 +150,6 @@ TEST(Config, RefusesAStageWithoutWhatItNeeds) {
   EXPECT_SAYS(refusal(replaced(kGood, "{method: rtn}", "{scheme: w8a8_c}")), "expected no scheme here");
   EXPECT_SAYS(refusal(replaced(kGood, "  calibrate: {path: a.npz, samples: 16}\n", "")), "expected data.calibrate");
   EXPECT_SAYS(refusal(replaced(kGood, "onnx_qdq, ", "")), "expected an exported file that onnxruntime reads");
-  EXPECT_SAYS(refusal(replaced(kGood, "labels: y, ", "")), "expected labels for metric \"top1\"");
 }
 
 TEST(Config, RefusesBudgetsThatContradictEachOther) {
@@ -169,7 +168,8 @@ TEST(Config, RefusesNumbersWithoutSense) {
   EXPECT_SAYS(refusal(replaced(kGood, "60 kB", "0 kB")), "must be above 0");
   EXPECT_SAYS(refusal(replaced(kGood, "60 kB", "60 kb")), "Add a unit");
   EXPECT_SAYS(refusal(replaced(kGood, "0.20 ms", "0.20")), "Add a unit: us, ms, s or %");
-  EXPECT_SAYS(refusal(replaced(kGood, "budget: {", "seed: -1\nbudget: {")), "seed: expected an integer of at least 0, found \"-1\"");
+  EXPECT_SAYS(refusal(replaced(kGood, "budget: {", "seed: -1\nbudget: {")),
+              "seed: expected an integer of at least 0, found \"-1\"");
 }
 
 TEST(Config, RefusesSyntaxErrorsWithTheirLine) {
@@ -239,6 +239,16 @@ TEST(Config, FingerprintFollowsValuesAndNotSpelling) {
   const auto a = parsed(kGood), b = parsed(kGood, {"budget.size=61 kB"});
   EXPECT_EQ(a->fingerprint_of({"data", "stages.calibrate"}), b->fingerprint_of({"data", "stages.calibrate"}));
   EXPECT_NE(a->fingerprint_of({"budget"}), b->fingerprint_of({"budget"}));
+}
+
+TEST(Config, ADeviceCardLimitsSchemes) {
+  const std::string card = std::string("target=") + CTK_SOURCE_DIR + "/configs/targets/cpu.yaml";
+  const auto good = parsed(kGood, {card});
+  EXPECT_TRUE(good) << good.error().message;
+  EXPECT_SAYS(refusal(with_quantize("{scheme: w4a8_g32}"), {card}), "target: expected schemes that");
+  const auto absent = parsed(kGood, {"target=no_such_card.yaml"});
+  ASSERT_FALSE(absent);
+  EXPECT_EQ(absent.error().code, ErrorCode::input);
 }
 
 TEST(ConfigSchema, EveryDefaultPassesItsOwnRow) {
