@@ -1,5 +1,6 @@
 // The calibrate stage: runs the float network over the calibration split and turns what it sees into ranges.
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "compress/quantize/notes.h"
 #include "compress/session.h"
@@ -58,19 +59,19 @@ Result<std::string> collect(Session& session) {
     index_of[id] = names.size();
     names.push_back(graph.value(id).name);
   }
-  calibrate::CalibrationOptions options;
+  calibrate::ObserverOptions options;
   options.method = session.config.calibrate->method;
   options.percentile = session.config.calibrate->percentile;
-  options.bins = static_cast<std::size_t>(session.config.calibrate->bins);
   CTK_TRY(calibrate::RangeCollector collector, calibrate::RangeCollector::create(options, names));
   MeanCollector means(graph);
   const int passes = collector.passes();
   for (int pass = 0; pass < passes; ++pass) {
     CTK_CHECK(collector.begin_pass(pass));
-    std::size_t first = 0;
+    std::size_t first = 0;   // of the batch that is being observed
     const auto observe = [&](graph::ValueId id, const TensorView& data, bool channels_last) -> Status {
       if (pass == 0) means.observe(id, data, channels_last);
-      return collector.observe(index_of.at(id), data.values<float>(), first);
+      const auto samples = data.shape.empty() ? std::size_t{1} : static_cast<std::size_t>(data.shape[0]);
+      return collector.observe(index_of.at(id), data.values<float>(), first, samples);
     };
     CTK_CHECK(for_each_batch(graph, split, observe, values, [&](const std::vector<Tensor>&, const data::Batch& batch, std::size_t at) -> Status {
       first = at + (batch.inputs.empty() ? 0 : static_cast<std::size_t>(batch.inputs[0].shape()[0]));
@@ -82,7 +83,7 @@ Result<std::string> collect(Session& session) {
   json rows = json::array();
   for (const calibrate::Range& range : ranges) {
     rows.push_back({{"value", range.value}, {"low", range.low}, {"high", range.high}, {"count", range.count},
-                    {"method", range.method}, {"source", range.source}});
+                    {"method", range.method}, {"source", range.note.empty() ? range.source : range.source + "; " + range.note}});
   }
   return json{{"ranges", rows}, {"means", means.to_json()}}.dump(1);
 }

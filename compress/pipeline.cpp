@@ -98,7 +98,7 @@ Status open_splits(Session& session) {
   request.draw_select = config.has_stage("search") ? request.draw_select : 0;
   const std::vector<data::InputInfo> infos = input_infos(session.model.graph);
   CTK_TRY(session.splits, data::make_splits(request, infos));
-  for (const std::string& text : session.splits.warnings) session.warn("data", text);
+  for (const data::Warning& warning : session.splits.warnings) session.warn(warning.code, warning.text);
   for (const data::Split* split : session.splits.all()) {
     session.report.splits.push_back({split->role, split->path(), static_cast<std::int64_t>(split->count()), split->fingerprint});
   }

@@ -68,7 +68,7 @@ void fill_report(Session& session, const json& outcome) {
     const auto reason = session.reasons.find(line.name);
     if (reason != session.reasons.end()) line.reason = reason->second;
   }
-  for (const std::string& text : outcome["warnings"]) session.warn("quantize", text);
+  for (const json& text : outcome["warnings"]) session.warn("quantize", text.get<std::string>());
 }
 
 }  // namespace

@@ -43,12 +43,6 @@ struct Table {
   double float_us = 0;
 };
 
-std::map<std::string, std::string> weight_of(const Graph& graph) {
-  std::map<std::string, std::string> weights;
-  for (const Layer& layer : graph::layers_of(graph)) weights[graph.address(layer.node)] = graph.value(layer.weight).name;
-  return weights;
-}
-
 Result<std::vector<Group>> make_groups(Session& session) {
   const Graph& graph = session.model.graph;
   const auto& quantize = session.config.quantize;
@@ -162,9 +156,9 @@ Status fill_latency(const Session& session, Table& table) {
   return {};
 }
 
-double group_cost(const Table& table, const std::map<std::pair<std::string, std::string>, double>& costs, const Group& group,
-                  const QuantScheme& scheme, bool all_layers) {
-  (void)table;
+using Costs = std::map<std::pair<std::string, std::string>, double>;   // by (layer, scheme)
+
+double group_cost(const Costs& costs, const Group& group, const QuantScheme& scheme, bool all_layers) {
   double sum = 0;
   for (const std::string& layer : group.layers) {
     const auto found = costs.find({layer, to_string(scheme)});
@@ -182,9 +176,9 @@ search::Problem make_problem(const Table& table, double size_limit, double laten
     search::Item item;
     item.name = group.layers[0];
     for (const QuantScheme& scheme : group.choices) {
-      item.choices.push_back({to_string(scheme), group_cost(table, table.loss, group, scheme, true),
-                              {group_cost(table, table.bytes, group, scheme, false),
-                               group_cost(table, table.latency_us, group, scheme, true)}});
+      item.choices.push_back({to_string(scheme), group_cost(table.loss, group, scheme, true),
+                              {group_cost(table.bytes, group, scheme, false),
+                               group_cost(table.latency_us, group, scheme, true)}});
     }
     problem.items.push_back(std::move(item));
   }
@@ -230,12 +224,12 @@ Result<Built> build(const Session& session, const Table& table, const quantizati
 
 // "w4a8_c would save 9.2 kB and lose 0.0213 nats more": what the next smaller choice would have meant.
 std::string reason_for(const Table& table, const Group& group, const QuantScheme& chosen) {
-  const double bytes = group_cost(table, table.bytes, group, chosen, false);
-  const double loss = group_cost(table, table.loss, group, chosen, true);
+  const double bytes = group_cost(table.bytes, group, chosen, false);
+  const double loss = group_cost(table.loss, group, chosen, true);
   const QuantScheme* next = nullptr;
   for (const QuantScheme& other : group.choices) {
-    const double other_bytes = group_cost(table, table.bytes, group, other, false);
-    if (other_bytes < bytes && (next == nullptr || other_bytes > group_cost(table, table.bytes, group, *next, false))) next = &other;
+    const double other_bytes = group_cost(table.bytes, group, other, false);
+    if (other_bytes < bytes && (next == nullptr || other_bytes > group_cost(table.bytes, group, *next, false))) next = &other;
   }
   char text[200];
   if (group.choices.size() == 1) return "the only scheme it can take";
@@ -243,8 +237,8 @@ std::string reason_for(const Table& table, const Group& group, const QuantScheme
     std::snprintf(text, sizeof text, "the smallest choice; it costs %.4g nats alone", loss);
   } else {
     std::snprintf(text, sizeof text, "%s would save %.1f kB and cost %.4g nats more", to_string(*next).c_str(),
-                  (bytes - group_cost(table, table.bytes, group, *next, false)) / 1000.0,
-                  group_cost(table, table.loss, group, *next, true) - loss);
+                  (bytes - group_cost(table.bytes, group, *next, false)) / 1000.0,
+                  group_cost(table.loss, group, *next, true) - loss);
   }
   return text;
 }
@@ -282,7 +276,7 @@ Result<std::string> search_all(Session& session) {
         const QuantScheme scheme = schemes.at(layer);
         artifact["schemes"][layer] = to_string(scheme);
         artifact["reasons"][layer] = reason_for(table, group, scheme);
-        artifact["latency_us"][layer] = group_cost(table, table.latency_us, {{layer}, {}}, scheme, true);
+        artifact["latency_us"][layer] = group_cost(table.latency_us, {{layer}, {}}, scheme, true);
       }
     }
     return artifact.dump(1);

@@ -26,8 +26,8 @@ Result<std::string> score_all(Session& session) {
       graph::Graph candidate = graph.clone();
       CTK_TRY(const auto applied, quantization::apply_schemes(candidate, {{address, scheme}}, session.ranges, {}));
       CTK_TRY(const Evaluation result, evaluate(candidate, split, "", &reference));
-      rows.push_back({{"layer", address}, {"scheme", to_string(scheme)}, {"loss", result.kl->value},
-                      {"standard_error", result.kl->standard_error}});
+      rows.push_back({{"layer", address}, {"scheme", to_string(scheme)}, {"loss", result.kl.value},
+                      {"standard_error", result.kl.standard_error}});
     }
   }
   return json{{"metric", "kl"}, {"formula", "mean over samples of KL(softmax(float) || softmax(quantized)), nats"},

@@ -89,8 +89,8 @@ Status compare_metric(Session& session) {
   exporter::CheckRow row;
   row.against = "float";
   row.file = "this run's float network";
-  row.agreement = final.agreement->value;
-  row.result = "KL " + std::to_string(final.kl->value) + " nats, SQNR " + std::to_string(final.sqnr_db->value) + " dB";
+  row.agreement = final.agreement.value;
+  row.result = "KL " + std::to_string(final.kl.value) + " nats, SQNR " + std::to_string(final.sqnr_db.value) + " dB";
   session.report.checks.push_back(row);
   return {};
 }

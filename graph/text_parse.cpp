@@ -150,7 +150,8 @@ Status Parser::parse_quantized(ValueId id) {
   CTK_CHECK(cursor_.expect('('));
   const Cursor before = cursor_;
   auto scheme = parse_scheme(cursor_.bare_word());
-  if (!scheme || !scheme->is_integer_weight()) return before.expected("a scheme with integer weights, like w8a8_c");
+  if (!scheme || scheme->weight_bits > 16) return before.expected("a scheme with stored weights, like w8a8_c or fp16");
+  const bool is_half = !scheme->is_integer_weight();   // fp16: the codes are the numbers, scales are empty
   weight->scheme = *scheme;
   CTK_CHECK(cursor_.expect(','));
   CTK_CHECK(cursor_.expect_keyword("axis"));
@@ -163,8 +164,9 @@ Status Parser::parse_quantized(ValueId id) {
   CTK_CHECK(cursor_.expect(')'));
   CTK_TRY(weight->codes, parse_tensor(cursor_, source_));
   const Tensor& codes = weight->codes;
-  if (!codes.is_defined() || (codes.dtype() != DType::i8 && codes.dtype() != DType::i4)) {
-    return cursor_.wrong("weight codes must be i8 or i4");
+  const bool has_width = is_half ? codes.dtype() == DType::f16 : codes.dtype() == DType::i8 || codes.dtype() == DType::i4;
+  if (!codes.is_defined() || !has_width) {
+    return cursor_.wrong(is_half ? "fp16 weights must be f16" : "weight codes must be i8 or i4");
   }
   CTK_CHECK(cursor_.expect_keyword("scales"));
   CTK_TRY(const Tensor scales, parse_tensor(cursor_, source_));
@@ -175,7 +177,7 @@ Status Parser::parse_quantized(ValueId id) {
   const auto count = static_cast<std::int64_t>(scales.size());
   const bool is_grouped = scheme->granularity == Granularity::per_group;
   const bool fits =
-      count == 1 || (channels > 0 && (is_grouped ? count > 0 && count % channels == 0 : count == channels));
+      is_half ? count == 0 : count == 1 || (channels > 0 && (is_grouped ? count > 0 && count % channels == 0 : count == channels));
   // One scale serves any shape, but axis and groups must still mean something for those who read them.
   const bool has_axis = channels > 0 || (count == 1 && codes.shape().empty() && weight->channel_axis == 0);
   if (!fits || !(has_axis || codes.size() == 0)) {
