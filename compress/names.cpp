@@ -1,6 +1,10 @@
 #include "compress/names.h"
 
+#include "calibrate/observer.h"
+#include "compress/quantize/quantizers.h"
 #include "data/metric.h"
+#include "export/formats.h"
+#include "search/solvers/solvers.h"
 
 namespace ctk::pipeline {
 namespace {
@@ -36,51 +40,62 @@ constexpr NameRow kSchemes[] = {
     {"w3a16_g32", kWeightOnly, "3-bit weights, a scale per 32 inputs; float activations"},
 };
 
-constexpr NameRow kObservers[] = {
-    {"minmax", "", "least and greatest value seen"},
-    {"percentile", "", "cuts the tails beyond a percentile"},
-    {"entropy", "", "least Kullback-Leibler divergence of the histogram"},
-    {"mse", "", "least mean squared rounding error"},
-};
-
 constexpr NameRow kSensitivityMetrics[] = {
     {"kl", "", "Kullback-Leibler divergence of the outputs from float, in nats"},
     {"fisher", kTrainer, "squared gradients times squared rounding error"},
 };
 
-constexpr NameRow kSolvers[] = {
-    {"ilp", "", "integer programme, solved exactly by COIN-OR CBC"},
+// What is computed stands in the tables of the folders that compute it; what is known by name only is added here.
+template <class Table>
+std::vector<NameRow> merged(const Table& table, std::span<const NameRow> known) {
+  std::vector<NameRow> rows;
+  for (const auto& row : table) rows.push_back({row.name, "", row.what});
+  rows.insert(rows.end(), known.begin(), known.end());
+  return rows;
+}
+
+const std::vector<NameRow>& observer_rows() {
+  static const std::vector<NameRow> rows = merged(calibrate::observers(), {});
+  return rows;
+}
+
+constexpr NameRow kMoreSolvers[] = {
     {"greedy", "the greedy solver", "best loss per byte first"},
     {"dp", "the dynamic-programming solver", "exact for one budget"},
     {"evolutionary", "the evolutionary solver", "for losses that do not add up"},
 };
+const std::vector<NameRow>& solver_rows() {
+  static const std::vector<NameRow> rows = merged(search::solvers(), kMoreSolvers);
+  return rows;
+}
 
-constexpr NameRow kQuantizers[] = {
-    {"rtn", "", "rounding to nearest with fitted scales"},
+constexpr NameRow kMoreQuantizers[] = {
     {"gptq", "the GPTQ quantizer", "rounding that pushes each column's error onto the next"},
     {"awq", "the AWQ quantizer", "scales weights by how much their inputs matter"},
     {"smoothquant", "the SmoothQuant quantizer", "moves outliers from activations to weights"},
 };
+const std::vector<NameRow>& quantizer_rows() {
+  static const std::vector<NameRow> rows = merged(quantization::quantizers(), kMoreQuantizers);
+  return rows;
+}
 
-constexpr NameRow kFormats[] = {
-    {"onnx", "", "float ONNX of the cleaned model"},
-    {"onnx_qdq", "", "ONNX with QuantizeLinear / DequantizeLinear"},
-    {"bundle", "", "our memory-mapped file for the runtime"},
+constexpr NameRow kMoreFormats[] = {
     {"report", "", "report.json, report.md, report.html (always written)"},
     {"onnx_nbits", "the MatMulNBits writer", "ONNX with MatMulNBits"},
     {"gguf", "the GGUF writer", "llama.cpp's format"},
     {"safetensors", "the compressed-tensors writer", "compressed-tensors checkpoint"},
     {"standalone", "the C++ writer", "one C++ file without dependencies"},
 };
+const std::vector<NameRow>& format_rows() {
+  static const std::vector<NameRow> rows = merged(exporter::formats(), kMoreFormats);
+  return rows;
+}
 
-// Computed metrics stand in data/metric.h; those of texts are known by name only.
+constexpr NameRow kMoreMetrics[] = {
+    {"perplexity", kText, "exponential of the mean loss per predicted token"},
+};
 const std::vector<NameRow>& metric_rows() {
-  static const std::vector<NameRow> rows = [] {
-    std::vector<NameRow> made;
-    for (const data::MetricInfo& metric : data::metrics()) made.push_back({metric.name, "", metric.what});
-    made.push_back({"perplexity", kText, "exponential of the mean loss per predicted token"});
-    return made;
-  }();
+  static const std::vector<NameRow> rows = merged(data::metrics(), kMoreMetrics);
   return rows;
 }
 
@@ -115,15 +130,15 @@ std::span<const NameRow> names(NameKind kind) {
     case NameKind::scheme:
       return kSchemes;
     case NameKind::observer:
-      return kObservers;
+      return observer_rows();
     case NameKind::sensitivity_metric:
       return kSensitivityMetrics;
     case NameKind::solver:
-      return kSolvers;
+      return solver_rows();
     case NameKind::quantizer:
-      return kQuantizers;
+      return quantizer_rows();
     case NameKind::format:
-      return kFormats;
+      return format_rows();
     case NameKind::metric:
       return metric_rows();
     case NameKind::oracle:

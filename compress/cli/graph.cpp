@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "compress/cli/cli.h"
+#include "compress/model.h"
 #include "graph/layer.h"
-#include "graph/onnx/read.h"
 #include "graph/text.h"
 
 namespace ctk::cli {
@@ -67,7 +67,7 @@ std::string dumped(const nlohmann::ordered_json& json) {
 }
 
 Status show(const Session& session, const std::string& path, bool as_text) {
-  CTK_TRY(const graph::Graph graph, graph::onnx::read_model(path));
+  CTK_TRY(const graph::Graph graph, pipeline::read_graph(path));
   if (session.is_json) {
     nlohmann::ordered_json json = as_json(graph);
     if (as_text) json["text"] = graph::print_graph(graph);
@@ -79,8 +79,8 @@ Status show(const Session& session, const std::string& path, bool as_text) {
 }
 
 Status diff(const Session& session, const std::string& before_path, const std::string& after_path) {
-  CTK_TRY(const graph::Graph before, graph::onnx::read_model(before_path));
-  CTK_TRY(const graph::Graph after, graph::onnx::read_model(after_path));
+  CTK_TRY(const graph::Graph before, pipeline::read_graph(before_path));
+  CTK_TRY(const graph::Graph after, pipeline::read_graph(after_path));
   const std::vector<std::string> lines = graph::diff_graphs(before, after);
   if (session.is_json) {
     print(dumped({{"equal", lines.empty()}, {"lines", lines}}));
@@ -103,7 +103,7 @@ void add_graph(CLI::App& app, Session& session) {
   const auto arguments = std::make_shared<Arguments>();
 
   CLI::App* show_verb = verb->add_subcommand("show", "Inputs, outputs and operators of a model");
-  show_verb->add_option("model", arguments->first, "An .onnx file")->required();
+  show_verb->add_option("model", arguments->first, "An .onnx file or a bundle")->required();
   show_verb->add_flag("--text", arguments->as_text, "Every node, in the text form of graph/text.h");
   add_json(*show_verb, session);
   show_verb->callback([&session, arguments] {
@@ -111,8 +111,8 @@ void add_graph(CLI::App& app, Session& session) {
   });
 
   CLI::App* diff_verb = verb->add_subcommand("diff", "What differs between two models");
-  diff_verb->add_option("before", arguments->first, "An .onnx file")->required();
-  diff_verb->add_option("after", arguments->second, "An .onnx file")->required();
+  diff_verb->add_option("before", arguments->first, "An .onnx file or a bundle")->required();
+  diff_verb->add_option("after", arguments->second, "An .onnx file or a bundle")->required();
   add_json(*diff_verb, session);
   diff_verb->callback([&session, arguments] {
     session.action = [&session, arguments] { return diff(session, arguments->first, arguments->second); };

@@ -279,6 +279,15 @@ TEST(ConfigSchema, EverySchemeRowParsesAndSaysWhatItNeeds) {
   }
 }
 
+TEST(ConfigSchema, NoNameStandsTwiceInATable) {
+  for (const NameKind kind : {NameKind::stage, NameKind::scheme, NameKind::observer, NameKind::sensitivity_metric,
+                              NameKind::solver, NameKind::quantizer, NameKind::format, NameKind::metric,
+                              NameKind::oracle, NameKind::prune_method, NameKind::target}) {
+    for (const NameRow& row : names(kind)) EXPECT_EQ(find_name(kind, row.name), &row) << row.name;
+    EXPECT_FALSE(names(kind).empty());
+  }
+}
+
 // The nine files that fix the spelling of keys, and the file of the quickstart.
 TEST(Config, ReadsThePipelinesThatFixTheSpelling) {
   const std::filesystem::path root = CTK_SOURCE_DIR;
