@@ -1,5 +1,7 @@
 #include "export/bundle.h"
 
+#include <zlib.h>
+
 #include <cstring>
 
 #include "core/file.h"
@@ -42,19 +44,29 @@ class DataSink final : public graph::ConstantSink {
 
 void put_u64(std::string& file, std::size_t at, std::uint64_t value) { std::memcpy(file.data() + at, &value, sizeof value); }
 
+std::string deflate_text(const std::string& text) {
+  uLongf length = ::compressBound(static_cast<uLong>(text.size()));
+  std::string packed(length, '\0');
+  ::compress2(reinterpret_cast<Bytef*>(packed.data()), &length, reinterpret_cast<const Bytef*>(text.data()),
+              static_cast<uLong>(text.size()), Z_BEST_COMPRESSION);   // cannot fail: the buffer holds the bound
+  packed.resize(length);
+  return packed;
+}
+
 std::uint64_t hash_text(const std::string& text) { return hash64(std::as_bytes(std::span(text))); }
 
 }  // namespace
 
 std::size_t bundle_bytes(const graph::Graph& graph) {
   DataSink sink(false);
-  const std::string text = graph::print_graph(graph, &sink);
+  const std::string text = deflate_text(graph::print_graph(graph, &sink));
   return aligned(runtime::kBundleHeaderBytes + text.size(), 64) + sink.size();
 }
 
 std::string bundle_of(const graph::Graph& graph) {
   DataSink sink(true);
-  const std::string text = graph::print_graph(graph, &sink);
+  const std::string readable = graph::print_graph(graph, &sink);
+  const std::string text = deflate_text(readable);
   std::string file(runtime::kBundleHeaderBytes, '\0');
   std::memcpy(file.data(), runtime::kBundleMagic, sizeof runtime::kBundleMagic);
   const std::uint32_t version = runtime::kBundleVersion;
@@ -66,7 +78,8 @@ std::string bundle_of(const graph::Graph& graph) {
   put_u64(file, 40, sink.data().size());
   put_u64(file, 48, hash_text(text));
   put_u64(file, 56, hash_text(sink.data()));
-  put_u64(file, 64, hash64(std::as_bytes(std::span(file)).first(64)));
+  put_u64(file, 64, readable.size());
+  put_u64(file, runtime::kBundleHashedBytes, hash64(std::as_bytes(std::span(file)).first(runtime::kBundleHashedBytes)));
   file += text;
   file.resize(data_offset, '\0');
   file += sink.data();

@@ -1,5 +1,7 @@
 #include "runtime/bundle.h"
 
+#include <zlib.h>
+
 #include <charconv>
 #include <cstring>
 
@@ -19,6 +21,17 @@ std::uint64_t read_u64(std::span<const std::byte> bytes, std::size_t at) {
 Error damaged(const std::string& what, std::uint64_t expected, std::uint64_t found) {
   return input_error("the bundle is damaged: " + what + ": expected " + std::to_string(expected) + ", found " +
                      std::to_string(found) + ". Export it again");
+}
+
+// Deflate packs at most 1032 to 1; a larger claim is a lie and must not size an allocation.
+Result<std::string> inflate_text(std::span<const std::byte> packed, std::uint64_t size) {
+  if (size > 1032 * static_cast<std::uint64_t>(packed.size()) + 64) return damaged("text bytes before deflating", 1032 * packed.size(), size);
+  std::string text(size, '\0');
+  uLongf length = static_cast<uLongf>(size);
+  const int status = ::uncompress(reinterpret_cast<Bytef*>(text.data()), &length,
+                                  reinterpret_cast<const Bytef*>(packed.data()), static_cast<uLong>(packed.size()));
+  if (status != Z_OK || length != size) return damaged("inflated text bytes", size, length);
+  return text;
 }
 
 class DataSection final : public graph::ConstantSource {
@@ -60,8 +73,10 @@ Result<graph::Graph> load_bundle_bytes(std::span<const std::byte> bytes, std::sh
     return input_error("bundle format version " + std::to_string(version) + " is not known, expected " +
                        std::to_string(kBundleVersion) + ". Export it again with this version");
   }
-  const std::uint64_t header_hash = hash64(bytes.first(64));
-  if (header_hash != read_u64(bytes, 64)) return damaged("header hash", read_u64(bytes, 64), header_hash);
+  const std::uint64_t header_hash = hash64(bytes.first(kBundleHashedBytes));
+  if (header_hash != read_u64(bytes, kBundleHashedBytes)) {
+    return damaged("header hash", read_u64(bytes, kBundleHashedBytes), header_hash);
+  }
   const std::uint64_t text_offset = read_u64(bytes, 16), text_size = read_u64(bytes, 24);
   const std::uint64_t data_offset = read_u64(bytes, 32), data_size = read_u64(bytes, 40);
   if (text_offset != kBundleHeaderBytes || text_size > bytes.size() - text_offset) return damaged("text bytes", text_size, bytes.size());
@@ -73,8 +88,9 @@ Result<graph::Graph> load_bundle_bytes(std::span<const std::byte> bytes, std::sh
   const auto data = bytes.subspan(data_offset, data_size);
   if (hash64(text) != read_u64(bytes, 48)) return damaged("text hash", read_u64(bytes, 48), hash64(text));
   if (hash64(data) != read_u64(bytes, 56)) return damaged("data hash", read_u64(bytes, 56), hash64(data));
+  CTK_TRY(const std::string readable, inflate_text(text, read_u64(bytes, 64)));
   DataSection source(data, std::move(owner));
-  CTK_TRY(graph::Graph graph, graph::parse_graph({reinterpret_cast<const char*>(text.data()), text.size()}, &source));
+  CTK_TRY(graph::Graph graph, graph::parse_graph(readable, &source));
   CTK_CHECK(verify(graph));
   return graph;
 }
