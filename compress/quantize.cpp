@@ -53,6 +53,14 @@ std::string describe(const quantization::ApplyOutcome& outcome) {
   return json{{"layers", layers}, {"warnings", outcome.warnings}}.dump(1);
 }
 
+// The codes of the layer with this address; null when it stayed float.
+std::shared_ptr<const QuantTensor> stored_weight(const graph::Graph& graph, const std::string& address) {
+  for (const graph::Layer& layer : graph::layers_of(graph)) {
+    if (graph.address(layer.node) == address) return graph.value(layer.weight).quantized;
+  }
+  return nullptr;
+}
+
 void fill_report(Session& session, const json& outcome) {
   exporter::Report& report = session.report;
   std::map<std::string, json> by_layer;
@@ -64,6 +72,10 @@ void fill_report(Session& session, const json& outcome) {
     line.method = found->second["method"];
     line.error_rtn = found->second["error_rtn"].get<double>();
     line.error_method = found->second["error_method"].get<double>();
+    if (const auto stored = stored_weight(*session.quantized, line.name)) {
+      line.bytes = static_cast<std::int64_t>(stored->codes.bytes() + 4 * stored->scales.size());
+      line.weight_bits = 8.0 * static_cast<double>(line.bytes) / static_cast<double>(stored->codes.size());
+    }
     line.rows_seen = session.splits.calibrate ? static_cast<std::int64_t>(session.splits.calibrate->count()) : 0;
     const auto reason = session.reasons.find(line.name);
     if (reason != session.reasons.end()) line.reason = reason->second;
