@@ -5,6 +5,17 @@
 #include <utility>
 
 namespace ctk::graph {
+namespace {
+
+// An empty tensor may claim any other dimensions; counted as if it held one slice, so do they stay within bounds, and
+// with them every partial product that rules and loops form.
+Status expect_countable(Shape shape) {
+  std::replace(shape.begin(), shape.end(), std::int64_t{0}, std::int64_t{1});
+  CTK_CHECK(element_count(shape));
+  return {};
+}
+
+}  // namespace
 
 Status expect_inputs(std::span<const InferInput> inputs, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
@@ -15,7 +26,7 @@ Status expect_inputs(std::span<const InferInput> inputs, std::size_t count) {
   }
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs[i].present) continue;
-    if (auto valid = element_count(inputs[i].info.shape); !valid) {
+    if (auto valid = expect_countable(inputs[i].info.shape); !valid) {
       return std::move(valid).error().with_context("input " + std::to_string(i));
     }
   }
@@ -74,7 +85,7 @@ Result<std::size_t> resolve_axis(std::int64_t axis, std::size_t rank) {
 }
 
 InferResult single_output(DType dtype, Shape shape) {
-  CTK_CHECK(element_count(shape));
+  CTK_CHECK(expect_countable(shape));
   std::vector<ValueInfo> outputs(1);
   outputs[0].dtype = dtype;
   outputs[0].shape = std::move(shape);

@@ -23,7 +23,7 @@ inline bool is_present(std::span<const InferInput> inputs, std::size_t index) {
 }
 
 // The first `count` inputs are given, and every given one has a sane shape (no negative dimension, at most 2^48
-// elements): call it first. Errors: input (position of the missing one).
+// elements, empty dimensions counted as 1): call it first. Errors: input (position of the missing one).
 Status expect_inputs(std::span<const InferInput> inputs, std::size_t count);
 
 // Input `index`, if present, has one of `allowed` types. `name` is ONNX's name of the input ("X", "scale").
@@ -45,7 +45,8 @@ Status expect_broadcasts_to(std::string_view name, const Shape& from, const Shap
 // Negative axes count from the end: axis in -rank..rank-1 becomes 0..rank-1. Errors: input.
 Result<std::size_t> resolve_axis(std::int64_t axis, std::size_t rank);
 
-// One output of that type and shape. Errors: input (shape holds a negative dimension or too many elements).
+// One output of that type and shape. Errors: input (shape holds a negative dimension or more than 2^48 elements, empty
+// dimensions counted as 1).
 InferResult single_output(DType dtype, Shape shape);
 
 // The type ONNX numbers so in TensorProto.DataType (as in attributes "to", "dtype", "output_dtype").

@@ -92,6 +92,13 @@ TEST(Conv, RefusesWindowsThatCannotBe) {
   expect_input_error(infer_op("Conv", inputs, {{"pads", Ints{largest, largest, largest, largest}}}), {"2^48"});
 }
 
+TEST(Conv, EmptyBatchDoesNotHideHugeImages) {
+  const std::int64_t large = (std::int64_t{1} << 31) - 1;
+  expect_input_error(
+      infer_op("Conv", {unknown(DType::f32, {0, 1, large, large, large}), unknown(DType::f32, {1, 1, 1, 1, 1})}),
+      {"2^48"});
+}
+
 TEST(Conv, RefusesHalfPrecision) {
   expect_input_error(infer_op("Conv", {unknown(DType::f16, {1, 1, 4}), unknown(DType::f16, {1, 1, 3})}),
                      {"expected f32, found f16"});
