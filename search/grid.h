@@ -1,0 +1,52 @@
+// A problem in whole numbers, so that sums are exact, budgets hold exactly and ties are ties.
+//
+// Losses: units of 2^k with k the least for which the largest possible sum stays below 2^40; a unit is about 1e-12 of
+// the largest sum, and losses closer than that count as equal. Each item's smallest loss is subtracted.
+// Costs of a budget: units of 1 when all its costs are whole numbers (bytes) and the sum stays below 2^40, else as for
+// losses. Limits round to the unit; with units of 1 they round down, so that whole-number budgets are exact.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "search/problem.h"
+
+namespace ctk::search {
+
+struct GridChoice {
+  std::size_t index = 0;            // in the problem's item
+  std::int64_t loss = 0;            // >= 0
+  std::vector<std::int64_t> costs;  // [budgets]
+};
+using GridItem = std::vector<GridChoice>;
+
+struct Grid {
+  std::vector<GridItem> items;       // every item keeps at least one choice
+  std::vector<std::int64_t> limits;  // [budgets], what choices may spend: fixed costs are taken off; may be < 0
+  double loss_unit = 1;
+  double loss_offset = 0;  // sum of what was subtracted: loss = offset + unit * grid loss
+};
+
+// The problem must have passed check_problem().
+Grid make_grid(const Problem& problem);
+
+// Drops choices that another of the same item beats: no worse in loss and in every cost, and before it by the tie rule
+// (smaller loss, then smaller first cost, then earlier). Best answers are kept, ties included.
+void drop_dominated(Grid& grid);
+
+// Sums over positions into grid.items[i].
+struct GridTotal {
+  std::int64_t loss = 0;
+  std::vector<std::int64_t> costs;
+  bool is_within = false;  // all limits hold
+};
+GridTotal total_of(const Grid& grid, const std::vector<std::size_t>& positions);
+
+// The tie rule between complete assignments: smaller loss, then smaller first budget's cost, then the earlier choice at
+// the first item where they differ.
+bool is_better(const Grid& grid, const std::vector<std::size_t>& a, const std::vector<std::size_t>& b);
+
+// Positions -> the problem's choice indices, with sums, bound = loss and proved_optimal set.
+Assignment optimal_assignment(const Problem& problem, const Grid& grid, const std::vector<std::size_t>& positions);
+
+}  // namespace ctk::search

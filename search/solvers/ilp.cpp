@@ -1,0 +1,144 @@
+// ILP: the multiple-choice knapsack as a 0-1 programme, solved by COIN-OR CBC and certified in whole numbers.
+// Minimises: sum of the chosen losses, subject to sum of chosen costs <= limit in every budget, one choice an item.
+// In:  a Problem. Out: an Assignment, the best by the tie rule of search/solvers/solvers.h.
+// Method: 1. Whole-number grid; drop choices that another beats.
+//         2. The linear relaxation gives multipliers; with them every choice has a reduced cost, and one whose reduced
+//            cost exceeds (best loss - bound) can be in no best assignment. What is left is the core, mostly small.
+//         3. CBC solves the core; its answer is checked in whole numbers.
+//         4. An exact walk through the core confirms the loss and settles ties. Where the walk would be too long (many
+//            identical items), CBC is asked for the least first cost at that loss, and ties beyond that are settled by
+//            exchanging the choices of one or two items: still the same answer on every run, and proved by CBC, but
+//            "earlier choice" then holds against such exchanges only.
+// Cost: one linear programme, one or two small 0-1 programmes; 200 items x 4 choices x 2 budgets well under a second.
+// Source: core problems and reduced-cost fixing after Pisinger, "A minimal algorithm for the multiple-choice knapsack
+// problem", 1995. Differs: several budgets, so bounds come from the linear relaxation and branching is left to CBC.
+#include <algorithm>
+
+#include "search/infeasible.h"
+#include "search/solvers/core_problem.h"
+#include "search/solvers/solvers.h"
+
+namespace ctk::search {
+namespace {
+
+constexpr int kMaxNodes = 100000;              // of CBC; a count, not a time, so that every run ends alike
+constexpr std::size_t kWalkSteps = 2'000'000;  // some 20 ms
+constexpr std::size_t kFirstCoreExtra = 40;    // choices beyond one an item that the first core takes
+
+// The smallest loss of each item, ties by first cost and order: best of all if it fits.
+std::vector<std::size_t> unlimited_best(const Grid& grid) {
+  std::vector<std::size_t> positions;
+  for (const GridItem& item : grid.items) {
+    std::size_t best = 0;
+    for (std::size_t p = 1; p < item.size(); ++p) {
+      const auto key = [&](std::size_t at) {
+        return std::pair(item[at].loss, item[at].costs.empty() ? std::int64_t{0} : item[at].costs[0]);
+      };
+      if (key(p) < key(best)) best = p;
+    }
+    positions.push_back(best);
+  }
+  return positions;
+}
+
+// Limits no assignment reaches are lowered to what the items can cost, which keeps numbers in range; true when every
+// budget can be met alone.
+bool tighten_limits(Grid& grid) {
+  for (std::size_t b = 0; b < grid.limits.size(); ++b) {
+    std::int64_t least = 0, most = 0;
+    for (const GridItem& item : grid.items) {
+      const auto by_cost = [b](const GridChoice& x, const GridChoice& y) { return x.costs[b] < y.costs[b]; };
+      const auto [low, high] = std::minmax_element(item.begin(), item.end(), by_cost);
+      least += low->costs[b];
+      most += high->costs[b];
+    }
+    if (least > grid.limits[b]) return false;
+    grid.limits[b] = std::min(grid.limits[b], most);
+  }
+  return true;
+}
+
+// Reduced cost up to which the first core reaches.
+double first_slack(const Lagrangian& bounds) {
+  std::vector<double> all;
+  for (const auto& reduced : bounds.reduced) all.insert(all.end(), reduced.begin(), reduced.end());
+  const std::size_t rank = std::min(all.size() - 1, bounds.reduced.size() + kFirstCoreExtra);
+  std::nth_element(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(rank), all.end());
+  return all[rank];
+}
+
+struct Found {
+  std::vector<std::size_t> positions;  // empty: no assignment exists
+  std::int64_t bound = 0;
+  bool is_proved = false;
+};
+
+// Least loss over all columns, by cores that grow until what is outside cannot matter.
+Result<Found> least_loss(const Cbc& cbc, const Grid& grid, const Lagrangian& bounds) {
+  double slack = first_slack(bounds);
+  for (int round = 0;; ++round) {
+    Core core = core_of(bounds, slack);
+    const bool is_all = round > 4 || is_whole(core, grid);
+    if (is_all) core = core_of(bounds, 1e300);
+    CTK_TRY(const CoreAnswer answer, solve_core(cbc, grid, core, kMaxNodes));
+    if (answer.positions.empty()) {
+      if (is_all && answer.status == ctk_cbc_infeasible) return Found{};
+      if (is_all) {
+        return config_error("search.solver: ilp found no assignment within " + std::to_string(kMaxNodes) +
+                            " nodes. Loosen a budget or offer fewer schemes");
+      }
+      slack = slack * 8 + 1;
+      continue;
+    }
+    const std::int64_t loss = total_of(grid, answer.positions).loss;
+    const double needed = static_cast<double>(loss) - bounds.bound;
+    if (!is_all && needed > slack && answer.status == ctk_cbc_optimal) {
+      slack = needed;  // any better assignment lies within this
+      continue;
+    }
+    Found found{answer.positions, answer.bound, answer.status == ctk_cbc_optimal};
+    if (!found.is_proved) {
+      const double outside = is_all ? 1e300 : bounds.bound + slack - bounds.margin;
+      found.bound = std::min({found.bound, loss, outside < 1e18 ? static_cast<std::int64_t>(outside) : loss});
+      found.bound = std::max<std::int64_t>(found.bound, static_cast<std::int64_t>(bounds.bound - bounds.margin));
+    }
+    return found;
+  }
+}
+
+}  // namespace
+
+Result<Assignment> solve_ilp(const Problem& problem) {
+  CTK_CHECK(check_problem(problem));
+  Grid grid = make_grid(problem);
+  drop_dominated(grid);
+  std::vector<std::size_t> positions = unlimited_best(grid);
+  if (total_of(grid, positions).is_within) return optimal_assignment(problem, grid, positions);
+  if (grid.items.empty() || !tighten_limits(grid)) return explain_infeasible(problem, solve_ilp);
+
+  CTK_TRY(const Cbc cbc, load_cbc());
+  const Relaxation relaxation = relax(cbc, grid);
+  if (relaxation.status == ctk_cbc_infeasible) return explain_infeasible(problem, solve_ilp);
+  const Lagrangian bounds = lagrangian(grid, relaxation.multipliers);
+  CTK_TRY(Found found, least_loss(cbc, grid, bounds));
+  if (found.positions.empty()) return explain_infeasible(problem, solve_ilp);
+
+  const std::int64_t loss = total_of(grid, found.positions).loss;
+  const Core core = core_of(bounds, static_cast<double>(loss) - bounds.bound);
+  const bool is_walked = walk_core(grid, bounds, core, kWalkSteps, found.positions);
+  if (!is_walked) {
+    CTK_TRY(const CoreAnswer cheaper, solve_core(cbc, grid, core, kMaxNodes, total_of(grid, found.positions).loss));
+    if (!cheaper.positions.empty() && is_better(grid, cheaper.positions, found.positions))
+      found.positions = cheaper.positions;
+    exchange_ties(grid, found.positions);
+  }
+  Assignment best = optimal_assignment(problem, grid, found.positions);
+  if (!is_walked && !found.is_proved) {
+    best.proved_optimal = false;
+    best.bound = std::min(best.loss, grid.loss_offset + grid.loss_unit * static_cast<double>(found.bound));
+    best.gap = best.loss - best.bound;
+  }
+  return best;
+}
+
+}  // namespace ctk::search
