@@ -47,6 +47,7 @@ Result<QuantScheme> parse_scheme(std::string_view text) {
   } else {
     return wrong;
   }
+  if (to_string(scheme) != text) return wrong;  // one spelling each: no "w08a8_c"
   return scheme;
 }
 

@@ -11,10 +11,13 @@ ActivationQuant activation_quant_from_range(float low, float high) {
   const double lo = std::min(0.0, static_cast<double>(low));
   const double hi = std::max(0.0, static_cast<double>(high));
   if (lo == 0.0 && hi == 0.0) return {1.0f, 0};
-  float scale = static_cast<float>((hi - lo) / 255.0);
+  const float exact = static_cast<float>((hi - lo) / 255.0);
+  float scale = exact;
   if (!(scale >= std::numeric_limits<float>::min())) scale = std::numeric_limits<float>::min();
   if (!std::isfinite(scale)) scale = std::numeric_limits<float>::max();
-  const double zero = std::nearbyint(-lo / static_cast<double>(scale));
+  // From the range itself, not from the scale rounded to float: [-r, r] then lies 127.5 steps below zero exactly and gets
+  // 128 for every r.
+  const double zero = std::nearbyint(scale == exact ? -lo * 255.0 / (hi - lo) : -lo / static_cast<double>(scale));
   return {scale, static_cast<std::uint8_t>(std::clamp(zero, 0.0, 255.0))};
 }
 
@@ -89,8 +92,9 @@ QuantBias quantize_bias(std::span<const float> bias, float input_scale, std::spa
   for (std::size_t c = 0; c < bias.size(); ++c) {
     const float scale = input_scale * weight_scales[weight_scales.size() == 1 ? 0 : c];
     const double code = std::nearbyint(static_cast<double>(bias[c]) / static_cast<double>(scale));
-    const double fitted = std::clamp(code, -2147483648.0, 2147483647.0);
-    if (fitted != code) ++out.clipped;
+    // A scale that underflowed to 0 makes 0 / 0 of a zero bias, whose code is 0 at any scale.
+    const double fitted = std::isnan(code) ? 0.0 : std::clamp(code, -2147483648.0, 2147483647.0);
+    if (fitted != code && bias[c] != 0.0f) ++out.clipped;
     out.codes.push_back(static_cast<std::int32_t>(fitted));
   }
   return out;

@@ -21,7 +21,12 @@ std::uint64_t splitmix64(std::uint64_t& state) {
 
 Random::Random(std::uint64_t seed, std::string_view purpose) {
   std::uint64_t state = seed;
-  for (char c : purpose) state = (state ^ static_cast<unsigned char>(c)) * 0x100000001b3u;  // FNV-1a step
+  if (!purpose.empty()) {
+    // The name is hashed apart from the seed (FNV-1a) and mixed, or seed 1 with "b" would equal seed 2 with "a".
+    std::uint64_t name = 0xcbf29ce484222325u;
+    for (char c : purpose) name = (name ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+    state ^= splitmix64(name);
+  }
   for (std::uint64_t& word : state_) word = splitmix64(state);
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <string>
 
 namespace ctk {
@@ -37,7 +38,12 @@ double element_as_double(const Tensor& t, std::size_t i) {
 std::int64_t element_as_i64(const Tensor& t, std::size_t i) {
   if (t.dtype() == DType::i64) return static_cast<const std::int64_t*>(t.data())[i];
   if (t.dtype() == DType::u64) return static_cast<std::int64_t>(static_cast<const std::uint64_t*>(t.data())[i]);
-  return static_cast<std::int64_t>(element_as_double(t, i));
+  // Toward zero; what no 64-bit integer can hold saturates, NaN is 0 (the conversion itself would be undefined).
+  const double value = element_as_double(t, i);
+  if (value != value) return 0;
+  if (value >= 0x1p63) return std::numeric_limits<std::int64_t>::max();
+  if (value < -0x1p63) return std::numeric_limits<std::int64_t>::min();
+  return static_cast<std::int64_t>(value);
 }
 
 template <class T>
