@@ -1,12 +1,13 @@
-// The integer epilogue on 16 columns of one row, for AVX2 sources only. Everything has internal linkage: no other
+// The integer epilogue on 16 columns of one row, for sources of AVX2 and up. Everything has internal linkage: no other
 // object may end up with this code.
 #pragma once
 
-#include <immintrin.h>
-
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 
 #include "kernels/epilogue.h"
+#include "kernels/intrinsics_x86.h"
 
 namespace ctk::kernels {
 namespace {

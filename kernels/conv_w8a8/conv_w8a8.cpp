@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "core/parallel.h"
-#include "kernels/window_axis.h"
+#include "kernels/conv_w8a8/conv_winograd.h"
+#include "kernels/conv_w8a8/strip.h"
 #include "kernels/requantize.h"
 
 namespace ctk::kernels {
@@ -35,9 +36,11 @@ struct Segments {
 };
 
 Segments segments_of(const GemmIntRow& row, const ConvShape& s) {
-  const bool rows_are_whole = s.groups == 1 && !s.is_transposed && (s.dilation_width == 1 || s.kernel_width == 1);
+  const bool neighbours_touch = s.groups == 1 && !s.is_transposed && (s.dilation_width == 1 || s.kernel_width == 1);
+  // Wide pixels gain nothing from longer segments, and apart they can be kept off the same cache sets (Strip).
+  const bool is_wide = size(s.in_channels) * row.element_bytes >= 512;
   Segments g;
-  g.taps = rows_are_whole ? s.kernel_width : 1;
+  g.taps = neighbours_touch && !is_wide ? s.kernel_width : 1;
   g.count = s.kernel_height * s.kernel_width / g.taps;
   g.k = size(g.taps * s.channels_per_group());
   g.padded_k = round_up(g.k, row.k_step);
@@ -60,16 +63,12 @@ struct Block {
   std::int64_t height = 1, width = 1;
 };
 
-std::size_t strip_bytes(const GemmIntRow& row, const ConvShape& s, const Block& b) {
-  const std::int64_t positions = height_axis(s).span(b.height) * width_axis(s).span(b.width);
-  return (size(positions * s.in_channels) + row.k_step) * row.element_bytes;  // the last segment may read its padding
-}
-
-Block block_of(const GemmIntRow& row, const ConvShape& s) {
+Block block_of(const GemmIntRow& row, const Strip& strip) {
+  const ConvShape& s = strip.shape;
   Block b{1, s.out_width};
-  if (strip_bytes(row, s, b) <= kStripBytes && s.out_width <= kMostPixels) {
+  if (strip.bytes(1, b.width) <= kStripBytes && s.out_width <= kMostPixels) {
     while (b.height < s.out_height && (b.height + 1) * b.width <= kMostPixels &&
-           strip_bytes(row, s, {b.height + 1, b.width}) <= kStripBytes) {
+           strip.bytes(b.height + 1, b.width) <= kStripBytes) {
       ++b.height;
     }
     return b;
@@ -77,138 +76,97 @@ Block block_of(const GemmIntRow& row, const ConvShape& s) {
   // One tile of pixels at least; then as many tiles as fit.
   const std::int64_t tile = static_cast<std::int64_t>(row.m_step);
   b.width = std::min(tile, s.out_width);
-  while (b.width + tile <= std::min(s.out_width, kMostPixels) &&
-         strip_bytes(row, s, {1, b.width + tile}) <= kStripBytes) {
+  while (b.width + tile <= std::min(s.out_width, kMostPixels) && strip.bytes(1, b.width + tile) <= kStripBytes) {
     b.width += tile;
   }
   return b;
 }
 
-// One thread's scratch: pixel pointers, segment offsets, the padding code repeated, the strip.
+// One thread's scratch: pixel pointers, segment offsets, the strip.
 struct Layout {
   std::size_t offsets = 0, strip = 0, total = 0;
 };
 
-Layout layout_of(const GemmIntRow& row, const ConvShape& s, const Block& b) {
-  Layout l;
-  l.offsets = round_up(size(b.height * b.width) * sizeof(void*), 64);
-  l.strip = l.offsets + round_up(size(segments_of(row, s).count) * sizeof(std::size_t), 64);
-  l.total = l.strip + round_up(strip_bytes(row, s, b), 64);
-  return l;
-}
-
 struct Job {
   const GemmIntRow& row;
   const ConvShape& shape;
-  WindowAxis vertical, horizontal;
   Segments segments;
+  Strip strip;
   Block block;
   Layout layout;
   std::size_t group_bytes;
-  const char* packed;
-  const std::uint8_t* x;
-  std::uint8_t x_zero_point;
-  const EpilogueInt& epilogue;
-  void* y;
+  const char* packed = nullptr;
+  const std::uint8_t* x = nullptr;
+  std::uint8_t x_zero_point = 0;
+  EpilogueInt epilogue;
+  void* y = nullptr;
+
+  Job(const GemmIntRow& row, const ConvShape& shape)
+      : row(row),
+        shape(shape),
+        segments(segments_of(row, shape)),
+        strip(row, shape, segments.taps > 1, row.k_step),  // the last segment may read its padding
+        block(block_of(row, strip)),
+        group_bytes(group_packed_bytes(row, shape)) {
+    layout.offsets = round_up(size(block.height * block.width) * sizeof(void*), 64);
+    layout.strip = layout.offsets + round_up(size(segments.count) * sizeof(std::size_t), 64);
+    layout.total = layout.strip + round_up(strip.bytes(block.height, block.width), 64);
+  }
+
+  void run_block(const OutputBlock& b, std::size_t n_begin, std::size_t n_end, char* scratch) const;
+  void run_lines(std::int64_t begin, std::int64_t end, std::size_t n_begin, std::size_t n_end, char* scratch) const;
 };
 
-void stage_padding(const Job& j, std::size_t count, char* out) {
-  std::uint8_t codes[64];
-  std::memset(codes, j.x_zero_point, sizeof(codes));
-  for (std::size_t i = 0; i < count; i += sizeof(codes)) {
-    j.row.stage(codes, std::min(sizeof(codes), count - i), out + i * j.row.element_bytes);
-  }
-}
-
-// Stages one row of the strip from input row `line` (null: all padding).
-void stage_line(const Job& j, const std::uint8_t* line, std::int64_t column, std::int64_t span, char* out) {
-  const WindowAxis& axis = j.horizontal;
-  const std::size_t channels = size(j.shape.in_channels), pitch = channels * j.row.element_bytes;
-  if (line == nullptr) return stage_padding(j, size(span) * channels, out);
-  const bool adjacent = !axis.is_transposed && (!axis.is_sampled() || axis.stride == 1);
-  for (std::int64_t at = 0; at < span;) {
-    const std::int64_t i = axis.source(column, at);
-    std::int64_t run = 1;
-    if (i < 0) {
-      while (at + run < span && axis.source(column, at + run) < 0) ++run;
-      stage_padding(j, size(run) * channels, out + size(at) * pitch);
-    } else {
-      if (adjacent) run = std::min(span - at, axis.in - i);
-      j.row.stage(line + size(i) * channels, size(run) * channels, out + size(at) * pitch);
-    }
-    at += run;
-  }
-}
-
-void stage_strip(const Job& j, std::int64_t image, std::int64_t y, std::int64_t x, const Block& b, char* strip) {
-  const ConvShape& s = j.shape;
-  const std::size_t channels = size(s.in_channels);
-  const std::int64_t width = j.horizontal.span(b.width), height = j.vertical.span(b.height);
-  const std::size_t pitch = size(width) * channels * j.row.element_bytes;
-  for (std::int64_t at = 0; at < height; ++at) {
-    const std::int64_t i = j.vertical.source(y, at);
-    const std::uint8_t* line = i < 0 ? nullptr : j.x + size((image * s.in_height + i) * s.in_width) * channels;
-    stage_line(j, line, x, width, strip + size(at) * pitch);
-  }
-  std::memset(strip + size(height) * pitch, 0, j.row.k_step * j.row.element_bytes);
-}
-
-// Outputs [y, y + b.height) x [x, x + b.width) of one image, columns [n_begin, n_end) of each group.
-void run_block(const Job& j, std::int64_t image, std::int64_t y, std::int64_t x, const Block& b, std::size_t n_begin,
-               std::size_t n_end, char* scratch) {
-  const ConvShape& s = j.shape;
-  char* strip = scratch + j.layout.strip;
-  stage_strip(j, image, y, x, b, strip);
-  const std::size_t pixel = size(s.in_channels) * j.row.element_bytes;
-  const std::size_t pitch = size(j.horizontal.span(b.width)) * pixel;
-
+// Columns [n_begin, n_end) of each group.
+void Job::run_block(const OutputBlock& b, std::size_t n_begin, std::size_t n_end, char* scratch) const {
+  char* staged = scratch + layout.strip;
+  strip.stage(b, x, x_zero_point, staged);
+  const std::size_t pitch = strip.row_bytes(b.width);
   const void** rows = reinterpret_cast<const void**>(scratch);
-  std::size_t* offsets = reinterpret_cast<std::size_t*>(scratch + j.layout.offsets);
-  const std::int64_t per_row = s.kernel_width / j.segments.taps;
-  for (std::int64_t i = 0; i < j.segments.count; ++i) {
-    offsets[i] = size(j.vertical.tap(i / per_row)) * pitch + size(j.horizontal.tap(i % per_row)) * pixel;
+  std::size_t* offsets = reinterpret_cast<std::size_t*>(scratch + layout.offsets);
+  const std::int64_t per_row = shape.kernel_width / segments.taps;
+  for (std::int64_t i = 0; i < segments.count; ++i) {
+    offsets[i] = size(strip.vertical.tap(i / per_row)) * pitch + size(strip.horizontal.tap(i % per_row)) * strip.pixel;
   }
 
   GemmStaged g;
   g.m = size(b.height * b.width);
-  g.n = size(s.outputs_per_group());
-  g.segments = size(j.segments.count);
-  g.segment_k = j.segments.padded_k;
+  g.n = size(shape.outputs_per_group());
+  g.segments = size(segments.count);
+  g.segment_k = segments.padded_k;
   g.rows = rows;
   g.offsets = offsets;
-  g.c_stride = size(s.out_channels);
-  const std::size_t first = size((image * s.out_height + y) * s.out_width + x);
-  for (std::int64_t group = 0; group < s.groups; ++group) {
-    const char* base = strip + size(group * s.channels_per_group()) * j.row.element_bytes;
+  g.c_stride = size(shape.out_channels);
+  const std::size_t first = size((b.image * shape.out_height + b.y) * shape.out_width + b.x);
+  for (std::int64_t group = 0; group < shape.groups; ++group) {
+    const char* base = staged + size(group * shape.channels_per_group()) * row.element_bytes;
     const void** to = rows;
     for (std::int64_t r = 0; r < b.height; ++r) {
-      const char* line = base + size(r * j.vertical.step()) * pitch;
-      for (std::int64_t c = 0; c < b.width; ++c) *to++ = line + size(c * j.horizontal.step()) * pixel;
+      const char* line = base + size(r * strip.vertical.step()) * pitch;
+      for (std::int64_t c = 0; c < b.width; ++c) *to++ = line + size(c * strip.horizontal.step()) * strip.pixel;
     }
     const std::size_t column = size(group) * g.n;
-    g.packed = j.packed + size(group) * j.group_bytes;
-    g.epilogue = epilogue_from(j.epilogue, first, column);
-    g.c = output_from(j.epilogue, j.y, first * g.c_stride + column);
-    j.row.run_staged(g, n_begin, n_end);
+    g.packed = packed + size(group) * group_bytes;
+    g.epilogue = epilogue_from(epilogue, first, column);
+    g.c = output_from(epilogue, y, first * g.c_stride + column);
+    row.run_staged(g, n_begin, n_end);
   }
 }
 
 // Output rows [begin, end) of batch * out_height.
-void run_lines(const Job& j, std::int64_t begin, std::int64_t end, std::size_t n_begin, std::size_t n_end,
-               char* scratch) {
-  const ConvShape& s = j.shape;
+void Job::run_lines(std::int64_t begin, std::int64_t end, std::size_t n_begin, std::size_t n_end, char* scratch) const {
   while (begin < end) {
-    const std::int64_t image = begin / s.out_height, y = begin % s.out_height;
-    const std::int64_t left = std::min(end - begin, s.out_height - y);
-    const std::int64_t height = ceil_div(left, ceil_div(left, j.block.height));  // even blocks, no short last one
-    for (std::int64_t x = 0; x < s.out_width; x += j.block.width) {
-      run_block(j, image, y, x, {height, std::min(j.block.width, s.out_width - x)}, n_begin, n_end, scratch);
+    const std::int64_t image = begin / shape.out_height, y0 = begin % shape.out_height;
+    const std::int64_t left = std::min(end - begin, shape.out_height - y0);
+    const std::int64_t height = ceil_div(left, ceil_div(left, block.height));  // even blocks, no short last one
+    for (std::int64_t x0 = 0; x0 < shape.out_width; x0 += block.width) {
+      run_block({image, y0, x0, height, std::min(block.width, shape.out_width - x0)}, n_begin, n_end, scratch);
     }
     begin += height;
   }
 }
 
-void run_matrix_product(const Job& j, char* scratch) {
+void run_matrix_product(const Job& j, void* scratch) {
   const ConvShape& s = j.shape;
   GemmInt g;
   g.m = size(s.pixels());
@@ -226,13 +184,42 @@ void run_matrix_product(const Job& j, char* scratch) {
   }
 }
 
+void run_strips(Job job, char* scratch) {
+  const ConvShape& s = job.shape;
+  const std::int64_t lines = s.batch * s.out_height, team = threads();
+  const std::int64_t tile = static_cast<std::int64_t>(job.row.m_step);
+  const std::size_t n = size(s.outputs_per_group()), total = job.layout.total;
+  // Few pixels: threads share them and divide the output channels, so that each reads its own part of the weights.
+  if (team > 1 && n >= 2 * size(team) * job.row.n_step && s.pixels() < 16 * team * tile) {
+    return parallel_for(n, job.row.n_step, [&](std::size_t begin, std::size_t end) {
+      job.run_lines(0, lines, begin, end, scratch + size(thread_index()) * total);
+    });
+  }
+  if (lines < team) job.block = {1, std::min(job.block.width, ceil_div(ceil_div(s.out_width, team), tile) * tile)};
+  const std::int64_t stretches = ceil_div(s.out_width, job.block.width);  // more than one: blocks are one row high
+  parallel_for(size(lines * stretches), 1, [&](std::size_t begin, std::size_t end) {
+    char* own = scratch + size(thread_index()) * total;
+    if (stretches == 1) {
+      return job.run_lines(static_cast<std::int64_t>(begin), static_cast<std::int64_t>(end), 0, n, own);
+    }
+    for (std::size_t i = begin; i < end; ++i) {
+      const std::int64_t line = static_cast<std::int64_t>(i) / stretches;
+      const std::int64_t x0 = static_cast<std::int64_t>(i) % stretches * job.block.width;
+      job.run_block({line / s.out_height, line % s.out_height, x0, 1, std::min(job.block.width, s.out_width - x0)}, 0,
+                    n, own);
+    }
+  });
+}
+
 }  // namespace
 
 std::size_t conv_int_packed_bytes(const GemmIntRow& row, const ConvShape& shape) {
+  if (takes_winograd(row, shape)) return conv_winograd_packed_bytes(row, shape);
   return size(shape.groups) * group_packed_bytes(row, shape);
 }
 
 void conv_int_pack(const GemmIntRow& row, const ConvShape& shape, const std::int8_t* codes, void* packed) {
+  if (takes_winograd(row, shape)) return conv_winograd_pack(row, shape, codes, packed);
   const Segments g = segments_of(row, shape);
   const std::size_t n = size(shape.outputs_per_group()), channels = size(shape.channels_per_group());
   const std::size_t taps = size(shape.kernel_height * shape.kernel_width), k = size(g.count) * g.padded_k;
@@ -252,57 +239,28 @@ void conv_int_pack(const GemmIntRow& row, const ConvShape& shape, const std::int
 }
 
 std::size_t conv_int_scratch_bytes(const GemmIntRow& row, const ConvShape& shape, int threads) {
-  const std::size_t each = is_matrix_product(shape) ? gemm_int_scratch_bytes(row, size(shape.channels_per_group()))
-                                                    : layout_of(row, shape, block_of(row, shape)).total;
+  std::size_t each = 0;
+  if (takes_winograd(row, shape)) {
+    each = conv_winograd_scratch_bytes(row, shape);
+  } else if (is_matrix_product(shape)) {
+    each = gemm_int_scratch_bytes(row, size(shape.channels_per_group()));
+  } else {
+    each = Job(row, shape).layout.total;
+  }
   return each * static_cast<std::size_t>(std::max(threads, 1));
 }
 
 void conv_int(const GemmIntRow& row, const ConvShape& shape, const void* packed, const std::uint8_t* x,
               std::uint8_t x_zero_point, const EpilogueInt& epilogue, void* y, void* scratch) {
-  const Block block = block_of(row, shape);
-  Job job{row,
-          shape,
-          height_axis(shape),
-          width_axis(shape),
-          segments_of(row, shape),
-          block,
-          layout_of(row, shape, block),
-          group_packed_bytes(row, shape),
-          static_cast<const char*>(packed),
-          x,
-          x_zero_point,
-          epilogue,
-          y};
-  char* base = static_cast<char*>(scratch);
-  if (is_matrix_product(shape)) return run_matrix_product(job, base);
-
-  const std::int64_t lines = shape.batch * shape.out_height, team = threads();
-  const std::int64_t tile = static_cast<std::int64_t>(row.m_step);
-  const std::size_t n = size(shape.outputs_per_group());
-  // Few pixels: threads share them and divide the output channels, so that each reads its own part of the weights.
-  const bool by_columns = team > 1 && n >= 2 * size(team) * row.n_step &&
-                          shape.pixels() < 16 * team * static_cast<std::int64_t>(row.m_step);
-  if (by_columns) {
-    return parallel_for(n, row.n_step, [&](std::size_t begin, std::size_t end) {
-      run_lines(job, 0, lines, begin, end, base + size(thread_index()) * job.layout.total);
-    });
-  }
-  if (lines < team) {
-    job.block = {1, std::min(job.block.width, ceil_div(ceil_div(shape.out_width, team), tile) * tile)};
-  }
-  const std::int64_t stretches = ceil_div(shape.out_width, job.block.width);  // more than one: blocks are one row high
-  parallel_for(size(lines * stretches), 1, [&](std::size_t begin, std::size_t end) {
-    char* own = base + size(thread_index()) * job.layout.total;
-    if (stretches == 1) {
-      return run_lines(job, static_cast<std::int64_t>(begin), static_cast<std::int64_t>(end), 0, n, own);
-    }
-    for (std::size_t i = begin; i < end; ++i) {
-      const std::int64_t line = static_cast<std::int64_t>(i) / stretches;
-      const std::int64_t from = static_cast<std::int64_t>(i) % stretches * job.block.width;
-      run_block(job, line / shape.out_height, line % shape.out_height, from,
-                {1, std::min(job.block.width, shape.out_width - from)}, 0, n, own);
-    }
-  });
+  if (takes_winograd(row, shape)) return conv_winograd(row, shape, packed, x, x_zero_point, epilogue, y, scratch);
+  Job job(row, shape);
+  job.packed = static_cast<const char*>(packed);
+  job.x = x;
+  job.x_zero_point = x_zero_point;
+  job.epilogue = epilogue;
+  job.y = y;
+  if (is_matrix_product(shape)) return run_matrix_product(job, scratch);
+  run_strips(job, static_cast<char*>(scratch));
 }
 
 }  // namespace ctk::kernels

@@ -3,17 +3,15 @@
 namespace ctk::kernels {
 
 #define CTK_KERNEL(symbol) extern const GemmIntRow symbol;
+#define CTK_WIDER_KERNEL(symbol, name) extern const GemmIntRow symbol;
 #include "kernels/gemm_w4a8/kernels.def"
 #undef CTK_KERNEL
-
-extern const GemmIntRow gemm_w8a8_scalar;
+#undef CTK_WIDER_KERNEL
 
 namespace {
 
-// Narrow weights change nothing for exact scalar sums.
-GemmIntRow scalar() {
-  GemmIntRow row = gemm_w8a8_scalar;
-  row.name = "gemm_w4a8_1x1_scalar";
+GemmIntRow renamed(GemmIntRow row, const char* name) {
+  row.name = name;
   return row;
 }
 
@@ -21,10 +19,11 @@ GemmIntRow scalar() {
 
 std::span<const GemmIntRow> gemm_w4a8_rows() {
   static const GemmIntRow rows[] = {
-      scalar(),
 #define CTK_KERNEL(symbol) symbol,
+#define CTK_WIDER_KERNEL(symbol, name) renamed(symbol, name),
 #include "kernels/gemm_w4a8/kernels.def"
 #undef CTK_KERNEL
+#undef CTK_WIDER_KERNEL
   };
   return rows;
 }

@@ -1,42 +1,16 @@
 // gemm_w4a8 on AVX2: vpmaddubsw, whose 16-bit result cannot saturate here, summed in 16 bits over eight quads of k
 // before it is widened: |sum| <= 8 * 2 * 255 * 8 = 32640.
-//
-// Packed weights: [n / 16][k / 4][16 columns][4 k] int8; columns past n and k past the end are zero.
 #if defined(__x86_64__)
 
 #include "kernels/gemm_w4a8/gemm_w4a8.h"
 
 #include "kernels/epilogue_x86_avx2.h"
+#include "kernels/gemm_w8a8/quad_panels.h"
 
 namespace ctk::kernels {
 namespace {
 
-constexpr std::size_t kRows = 6, kColumns = 16, kQuad = 4, kQuadsIn16Bits = 8;
-
-std::size_t quads_of(std::size_t k) {
-  return (k + kQuad - 1) / kQuad;
-}
-
-std::size_t packed_bytes(std::size_t n, std::size_t k) {
-  return (n + kColumns - 1) / kColumns * quads_of(k) * kColumns * kQuad;
-}
-
-void pack(const std::int8_t* w, std::size_t n, std::size_t k, void* packed) {
-  std::int8_t* out = static_cast<std::int8_t*>(packed);
-  for (std::size_t panel = 0; panel < n; panel += kColumns) {
-    for (std::size_t quad = 0; quad < quads_of(k); ++quad) {
-      for (std::size_t column = panel; column < panel + kColumns; ++column) {
-        for (std::size_t j = quad * kQuad; j < (quad + 1) * kQuad; ++j) {
-          *out++ = column < n && j < k ? w[column * k + j] : std::int8_t{0};
-        }
-      }
-    }
-  }
-}
-
-void stage(const std::uint8_t* x, std::size_t count, void* staged) {
-  if (count != 0) std::memcpy(staged, x, count);
-}
+constexpr std::size_t kRows = 6, kQuadsIn16Bits = 8;
 
 inline __m256i load(const void* at) {
   return _mm256_loadu_si256(static_cast<const __m256i*>(at));
@@ -62,7 +36,7 @@ void tile(const GemmStaged& g, const Finish16& finish, std::size_t row, std::siz
           const std::int32_t* bias, const float* multiplier) {
   // 32-bit sums of the even and odd halves of quads live in memory; they are met once in eight quads.
   __m256i sums[M][2];
-#pragma GCC unroll 6
+  CTK_UNROLL
   for (std::size_t i = 0; i < M; ++i) {
     sums[i][0] = load(bias);
     sums[i][1] = load(bias + 8);
@@ -72,7 +46,7 @@ void tile(const GemmStaged& g, const Finish16& finish, std::size_t row, std::siz
   const std::size_t quads = g.segment_k / kQuad;
   for (std::size_t s = 0; s < g.segments; ++s) {
     const char* a[M];
-#pragma GCC unroll 6
+    CTK_UNROLL
     for (std::size_t i = 0; i < M; ++i) {
       a[i] = static_cast<const char*>(g.rows[row + i]) + g.offsets[s];
       __asm__("" : "+r"(a[i]));  // keep the sum: adding it up again for every load costs a slot each
@@ -80,14 +54,14 @@ void tile(const GemmStaged& g, const Finish16& finish, std::size_t row, std::siz
     for (std::size_t begin = 0; begin < quads; begin += kQuadsIn16Bits) {
       const std::size_t end = quads - begin < kQuadsIn16Bits ? quads : begin + kQuadsIn16Bits;
       __m256i acc[M][2];
-#pragma GCC unroll 6
+      CTK_UNROLL
       for (std::size_t i = 0; i < M; ++i) acc[i][0] = acc[i][1] = _mm256_setzero_si256();
       for (std::size_t q = begin; q < end; ++q, w += kColumns * kQuad) {
         const __m256i w0 = load(w), w1 = load(w + 32);
-#pragma GCC unroll 6
+        CTK_UNROLL
         for (std::size_t i = 0; i < M; ++i) add_quad(acc[i][0], acc[i][1], a[i] + q * kQuad, w0, w1);
       }
-#pragma GCC unroll 6
+      CTK_UNROLL
       for (std::size_t i = 0; i < M; ++i) {
         sums[i][0] = _mm256_add_epi32(sums[i][0], _mm256_madd_epi16(acc[i][0], ones));
         sums[i][1] = _mm256_add_epi32(sums[i][1], _mm256_madd_epi16(acc[i][1], ones));
@@ -95,7 +69,7 @@ void tile(const GemmStaged& g, const Finish16& finish, std::size_t row, std::siz
     }
   }
   const __m256 multiplier0 = _mm256_loadu_ps(multiplier), multiplier1 = _mm256_loadu_ps(multiplier + 8);
-#pragma GCC unroll 6
+  CTK_UNROLL
   for (std::size_t i = 0; i < M; ++i) {
     store16(finish, g.epilogue, sums[i][0], sums[i][1], multiplier0, multiplier1, row + i, column, columns, g.c,
             g.c_stride);

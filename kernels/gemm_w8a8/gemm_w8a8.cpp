@@ -17,13 +17,19 @@ std::size_t round_up(std::size_t value, std::size_t step) {
 constexpr std::size_t kBlockBytes = 24 << 10;
 constexpr std::size_t kMostRows = 192;
 
+// Rows a multiple of 512 bytes apart fall on the same few cache sets: read side by side, they evict each other.
+bool collides(std::size_t pitch) {
+  return pitch != 0 && pitch % 512 == 0;
+}
+
 // uint8 rows whose length needs no padding are read where they lie.
-bool reads_in_place(const GemmIntRow& row, std::size_t k) {
-  return row.element_bytes == 1 && k % row.k_step == 0;
+bool reads_in_place(const GemmIntRow& row, const GemmInt& g) {
+  return row.element_bytes == 1 && g.k % row.k_step == 0 && !collides(g.a_stride);
 }
 
 std::size_t staged_pitch(const GemmIntRow& row, std::size_t k) {
-  return round_up(round_up(k, row.k_step) * row.element_bytes, 4);
+  const std::size_t pitch = round_up(round_up(k, row.k_step) * row.element_bytes, 4);
+  return collides(pitch) ? pitch + 64 : pitch;
 }
 
 std::size_t block_rows(const GemmIntRow& row, std::size_t k) {
@@ -35,7 +41,7 @@ std::size_t block_rows(const GemmIntRow& row, std::size_t k) {
 void run_rows(const GemmIntRow& row, const GemmInt& g, std::size_t m_begin, std::size_t m_end, std::size_t n_begin,
               std::size_t n_end, char* scratch) {
   const std::size_t block = block_rows(row, g.k), pitch = staged_pitch(row, g.k);
-  const bool in_place = reads_in_place(row, g.k);
+  const bool in_place = reads_in_place(row, g);
   const void** pointers = reinterpret_cast<const void**>(scratch);
   char* staged = scratch + round_up(block * sizeof(void*), 64);
   const std::size_t no_offset = 0;
@@ -79,8 +85,7 @@ std::span<const GemmIntRow> gemm_w8a8_rows() {
 
 std::size_t gemm_int_scratch_bytes(const GemmIntRow& row, std::size_t k) {
   const std::size_t block = block_rows(row, k);
-  return round_up(block * sizeof(void*), 64) +
-         (reads_in_place(row, k) ? 0 : round_up(block * staged_pitch(row, k), 64));
+  return round_up(block * sizeof(void*), 64) + round_up(block * staged_pitch(row, k), 64);
 }
 
 void gemm_int(const GemmIntRow& row, const GemmInt& g, void* scratch) {

@@ -37,6 +37,8 @@ struct GemmStaged {
   std::size_t c_stride = 0;
 };
 
+struct WinogradRow;  // kernels/winograd_w8a8/winograd_w8a8.h
+
 // One instruction set's implementation; the same type serves gemm_w8a8 and gemm_w4a8 (weights within -8..7).
 struct GemmIntRow {
   Isa isa;
@@ -53,6 +55,9 @@ struct GemmIntRow {
   // Computes columns [n_begin, n_end) of all m rows, single-threaded; n_begin is a multiple of n_step.
   // bias/multiplier/c/residual are for column 0.
   void (*run_staged)(const GemmStaged& g, std::size_t n_begin, std::size_t n_end);
+  // What conv_int may use instead for 3x3 convolutions of stride 1, with the same bits; null: nothing.
+  // Its activations are staged by stage().
+  const WinogradRow* winograd = nullptr;
 };
 
 std::span<const GemmIntRow> gemm_w8a8_rows();

@@ -7,6 +7,8 @@
 #include "kernels/gemm_w8a8/gemm_w8a8.h"
 
 #include "kernels/epilogue_x86_avx2.h"
+#include "kernels/gemm_w8a8/pair_step_x86_avx2.h"
+#include "kernels/winograd_w8a8/winograd_w8a8.h"
 
 namespace ctk::kernels {
 namespace {
@@ -18,16 +20,16 @@ std::size_t pairs_of(std::size_t k) {
 }
 
 std::size_t packed_bytes(std::size_t n, std::size_t k) {
-  return (n + kColumns - 1) / kColumns * pairs_of(k) * kColumns * kPair * sizeof(std::int16_t);
+  return (n + kColumns - 1) / kColumns * pairs_of(k) * kColumns * kPair;
 }
 
 void pack(const std::int8_t* w, std::size_t n, std::size_t k, void* packed) {
-  std::int16_t* out = static_cast<std::int16_t*>(packed);
+  std::int8_t* out = static_cast<std::int8_t*>(packed);
   for (std::size_t panel = 0; panel < n; panel += kColumns) {
     for (std::size_t pair = 0; pair < pairs_of(k); ++pair) {
       for (std::size_t column = panel; column < panel + kColumns; ++column) {
         for (std::size_t j = pair * kPair; j < (pair + 1) * kPair; ++j) {
-          *out++ = column < n && j < k ? std::int16_t{w[column * k + j]} : std::int16_t{0};
+          *out++ = column < n && j < k ? w[column * k + j] : std::int8_t{0};
         }
       }
     }
@@ -46,51 +48,40 @@ void stage(const std::uint8_t* x, std::size_t count, void* staged) {
 
 // 16 columns of the product: what the tiles of one panel share.
 struct Panel {
-  const std::int16_t* weights;
+  const std::int8_t* weights;
   std::size_t column, columns;
   __m256i bias0, bias1;
   __m256 multiplier0, multiplier1;
 };
 
-// sum0 += madd(x, w0), sum1 += madd(x, w1), x: the pair at `at` in every lane. The twelve sums of a tile, two weights
-// and two temporaries fill the registers to the last; written as intrinsics, GCC 12 may reorder them and spill.
-inline void add_pair(__m256i& sum0, __m256i& sum1, const char* at, __m256i w0, __m256i w1) {
-  __m256i x, product;
-  __asm__(
-      "vpbroadcastd %[at], %[x]\n\t"
-      "vpmaddwd %[w0], %[x], %[product]\n\t"
-      "vpmaddwd %[w1], %[x], %[x]\n\t"
-      "vpaddd %[product], %[sum0], %[sum0]\n\t"
-      "vpaddd %[x], %[sum1], %[sum1]"
-      : [sum0] "+x"(sum0), [sum1] "+x"(sum1), [x] "=&x"(x), [product] "=&x"(product)
-      : [at] "m"(*reinterpret_cast<const char(*)[sizeof(std::int32_t)]>(at)), [w0] "x"(w0), [w1] "x"(w1));
+inline __m256i widened(const std::int8_t* w) {
+  return _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(w)));
 }
 
 template <std::size_t M>
 void tile(const GemmStaged& g, const Finish16& finish, const Panel& panel, std::size_t row) {
   __m256i acc[M][2];
-#pragma GCC unroll 6
+  CTK_UNROLL
   for (std::size_t i = 0; i < M; ++i) {
     acc[i][0] = panel.bias0;
     acc[i][1] = panel.bias1;
   }
-  const std::int16_t* w = panel.weights;
+  const std::int8_t* w = panel.weights;
   const std::size_t pairs = g.segment_k / kPair;
   for (std::size_t s = 0; s < g.segments; ++s) {
     const char* a[M];
-#pragma GCC unroll 6
+    CTK_UNROLL
     for (std::size_t i = 0; i < M; ++i) {
       a[i] = static_cast<const char*>(g.rows[row + i]) + g.offsets[s];
       __asm__("" : "+r"(a[i]));  // keep the sum: adding it up again for every load costs a slot each
     }
     for (std::size_t p = 0; p < pairs; ++p, w += kColumns * kPair) {
-      const __m256i w0 = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(w));
-      const __m256i w1 = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(w + 16));
-#pragma GCC unroll 6
+      const __m256i w0 = widened(w), w1 = widened(w + 16);
+      CTK_UNROLL
       for (std::size_t i = 0; i < M; ++i) add_pair(acc[i][0], acc[i][1], a[i] + p * sizeof(std::int32_t), w0, w1);
     }
   }
-#pragma GCC unroll 6
+  CTK_UNROLL
   for (std::size_t i = 0; i < M; ++i) {
     store16(finish, g.epilogue, acc[i][0], acc[i][1], panel.multiplier0, panel.multiplier1, row + i, panel.column,
             panel.columns, g.c, g.c_stride);
@@ -104,7 +95,7 @@ Panel panel_at(const GemmStaged& g, std::size_t column, std::size_t n_end) {
   std::memcpy(bias, g.epilogue.bias + column, columns * sizeof(bias[0]));
   std::memcpy(multiplier, g.epilogue.multiplier + column, columns * sizeof(multiplier[0]));
   Panel panel;
-  panel.weights = static_cast<const std::int16_t*>(g.packed) + column * g.segments * g.segment_k;
+  panel.weights = static_cast<const std::int8_t*>(g.packed) + column * g.segments * g.segment_k;
   panel.column = column;
   panel.columns = columns;
   panel.bias0 = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(bias));
@@ -144,6 +135,7 @@ void run_staged(const GemmStaged& g, std::size_t n_begin, std::size_t n_end) {
 
 }  // namespace
 
+extern const WinogradRow winograd_w8a8_6x16_x86_avx2;
 extern const GemmIntRow gemm_w8a8_6x16_x86_avx2;
 constinit const GemmIntRow gemm_w8a8_6x16_x86_avx2{
     .isa = Isa::x86_avx2,
@@ -156,6 +148,7 @@ constinit const GemmIntRow gemm_w8a8_6x16_x86_avx2{
     .pack = pack,
     .stage = stage,
     .run_staged = run_staged,
+    .winograd = &winograd_w8a8_6x16_x86_avx2,
 };
 
 }  // namespace ctk::kernels

@@ -1,0 +1,143 @@
+#include "kernels/conv_w8a8/conv_winograd.h"
+
+#include <algorithm>
+
+#include "core/parallel.h"
+#include "kernels/conv_w8a8/strip.h"
+#include "kernels/requantize.h"
+#include "kernels/winograd_w8a8/winograd_w8a8.h"
+
+namespace ctk::kernels {
+namespace {
+
+// Transformed inputs and one panel's sums stay in the second-level cache beside the panel's weights.
+constexpr std::size_t kScratchBytes = 160 << 10;
+constexpr std::int64_t kMostTiles = 60;
+constexpr std::size_t kSlack = 16;  // elements
+
+std::size_t size(std::int64_t value) {
+  return static_cast<std::size_t>(value);
+}
+std::size_t round_up(std::size_t value, std::size_t step) {
+  return (value + step - 1) / step * step;
+}
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
+
+// Tiles of one block: some full rows of tiles, or a stretch of one row.
+struct Tiles {
+  std::int64_t rows = 1, columns = 1;
+};
+
+Tiles block_of(const GemmIntRow& row, const ConvShape& s) {
+  const std::int64_t width = ceil_div(s.out_width, 2), height = ceil_div(s.out_height, 2);
+  std::int64_t most = static_cast<std::int64_t>(row.winograd->m_step);
+  while (most < kMostTiles && row.winograd->scratch_bytes(size(s.in_channels), size(most + 1)) <= kScratchBytes) ++most;
+  if (width > most) return {1, most};
+  return {std::min(height, most / width), width};
+}
+
+struct Job {
+  const GemmIntRow& row;
+  const ConvShape& shape;
+  Strip strip;
+  Tiles block;
+  std::size_t strip_bytes;
+  const void* packed;
+  const std::uint8_t* x;
+  std::uint8_t x_zero_point;
+  const EpilogueInt& epilogue;
+  void* y;
+
+  // Tiles [row, row + t.rows) x [column, column + t.columns) of one image.
+  void run(std::int64_t image, std::int64_t tile_row, std::int64_t tile_column, const Tiles& t, std::size_t n_begin,
+           std::size_t n_end, char* scratch) const {
+    const OutputBlock out{image, 2 * tile_row, 2 * tile_column, 2 * t.rows, 2 * t.columns};
+    strip.stage(out, x, x_zero_point, scratch);
+    WinogradBlock b;
+    b.tile_rows = size(t.rows);
+    b.tile_columns = size(t.columns);
+    b.channels = size(shape.in_channels);
+    b.strip = reinterpret_cast<const std::int16_t*>(scratch);
+    b.strip_row = strip.row_bytes(out.width) / row.element_bytes;
+    b.height = size(std::min(out.height, shape.out_height - out.y));
+    b.width = size(std::min(out.width, shape.out_width - out.x));
+    b.packed = packed;
+    b.c_stride = size(shape.out_channels);
+    b.c_width = size(shape.out_width);
+    const std::size_t first = size((image * shape.out_height + out.y) * shape.out_width + out.x);
+    b.epilogue = epilogue_from(epilogue, first, 0);
+    b.c = output_from(epilogue, y, first * b.c_stride);
+    b.scratch = scratch + strip_bytes;
+    row.winograd->run(b, n_begin, n_end);
+  }
+};
+
+}  // namespace
+
+bool takes_winograd(const GemmIntRow& row, const ConvShape& s) {
+  const bool fits = row.winograd != nullptr && !s.is_transposed && s.groups == 1 && s.kernel_height == 3 &&
+                    s.kernel_width == 3 && s.stride_height == 1 && s.stride_width == 1 && s.dilation_height == 1 &&
+                    s.dilation_width == 1 && size(s.in_channels) <= kWinogradMostChannels;
+  if (!fits || s.in_channels < 8) return false;
+  // Transformed weights are 3.6 times as large: they must be met often, or stay in the second-level cache.
+  const std::int64_t tiles = s.batch * ceil_div(s.out_height, 2) * ceil_div(s.out_width, 2);
+  const std::int64_t weight_bytes = 32 * s.in_channels * s.out_channels;
+  return tiles >= 32 || (tiles >= 4 && weight_bytes <= (512 << 10));
+}
+
+std::size_t conv_winograd_packed_bytes(const GemmIntRow& row, const ConvShape& s) {
+  return row.winograd->packed_bytes(size(s.out_channels), size(s.in_channels));
+}
+
+void conv_winograd_pack(const GemmIntRow& row, const ConvShape& s, const std::int8_t* codes, void* packed) {
+  row.winograd->pack(codes, size(s.out_channels), size(s.in_channels), packed);
+}
+
+std::size_t conv_winograd_scratch_bytes(const GemmIntRow& row, const ConvShape& s) {
+  const Tiles t = block_of(row, s);
+  return round_up(Strip(row, s, true, kSlack).bytes(2 * t.rows, 2 * t.columns), 64) +
+         round_up(row.winograd->scratch_bytes(size(s.in_channels), size(t.rows * t.columns)), 64);
+}
+
+void conv_winograd(const GemmIntRow& row, const ConvShape& s, const void* packed, const std::uint8_t* x,
+                   std::uint8_t x_zero_point, const EpilogueInt& epilogue, void* y, void* scratch) {
+  const Strip strip(row, s, true, kSlack);
+  const Tiles block = block_of(row, s);
+  const Job job{row,    s, strip,        block,    round_up(strip.bytes(2 * block.rows, 2 * block.columns), 64),
+                packed, x, x_zero_point, epilogue, y};
+  const std::size_t per_thread = conv_winograd_scratch_bytes(row, s), n = size(s.out_channels);
+  const std::int64_t height = ceil_div(s.out_height, 2), width = ceil_div(s.out_width, 2);
+  const std::int64_t team = threads(), stretches = ceil_div(width, block.columns), lines = s.batch * height;
+
+  // Units: rows of tiles, or stretches of them; each thread joins neighbouring rows into blocks.
+  const auto run_units = [&](std::int64_t begin, std::int64_t end, std::size_t n_begin, std::size_t n_end) {
+    char* own = static_cast<char*>(scratch) + size(thread_index()) * per_thread;
+    while (begin < end) {
+      const std::int64_t line = begin / stretches, image = line / height, y0 = line % height;
+      if (stretches > 1) {
+        const std::int64_t x0 = begin % stretches * block.columns;
+        job.run(image, y0, x0, {1, std::min(block.columns, width - x0)}, n_begin, n_end, own);
+        ++begin;
+        continue;
+      }
+      const std::int64_t left = std::min(end - begin, height - y0);
+      const std::int64_t rows = ceil_div(left, ceil_div(left, block.rows));
+      job.run(image, y0, 0, {rows, width}, n_begin, n_end, own);
+      begin += rows;
+    }
+  };
+  const std::int64_t units = lines * stretches;
+  // Few tiles: threads share them and divide the output channels.
+  if (team > 1 && n >= 2 * row.winograd->n_step &&
+      lines * width < 4 * team * static_cast<std::int64_t>(row.winograd->m_step)) {
+    return parallel_for(n, row.winograd->n_step,
+                        [&](std::size_t begin, std::size_t end) { run_units(0, units, begin, end); });
+  }
+  parallel_for(size(units), 1, [&](std::size_t begin, std::size_t end) {
+    run_units(static_cast<std::int64_t>(begin), static_cast<std::int64_t>(end), 0, n);
+  });
+}
+
+}  // namespace ctk::kernels

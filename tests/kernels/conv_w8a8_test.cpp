@@ -1,0 +1,186 @@
+#include "kernels/conv_w8a8/conv_w8a8.h"
+
+#include <gtest/gtest.h>
+
+#include "core/parallel.h"
+#include "kernels/gemm_w4a8/gemm_w4a8.h"
+#include "tests/kernels/integer_convolution.h"
+#include "tests/kernels/integer_rows.h"
+
+namespace ctk::kernels::test {
+namespace {
+
+std::vector<float> computed(const GemmIntRow& row, const ConvCase& c) {
+  const ConvShape& s = c.shape;
+  Buffer packed(conv_int_packed_bytes(row, s)), scratch(conv_int_scratch_bytes(row, s, threads()));
+  conv_int_pack(row, s, c.w.data(), packed.data());
+  const std::size_t count = static_cast<std::size_t>(s.pixels() * s.out_channels);
+  auto y = run_into_output(c.epilogue, count, [&](const EpilogueInt& e, void* out) {
+    conv_int(row, s, packed.data(), c.x.data(), c.zero_point, e, out, scratch.data());
+  });
+  EXPECT_TRUE(packed.guard_is_whole() && scratch.guard_is_whole());
+  return y;
+}
+
+ConvCase random_case(Random& random, int low, int high) {
+  for (;;) {
+    ConvCase c;
+    ConvShape& s = c.shape;
+    s.batch = uniform(random, 1, 2);
+    s.in_height = uniform(random, 1, 9);
+    s.in_width = uniform(random, 1, 9);
+    s.groups = uniform(random, 0, 3) == 0 ? uniform(random, 2, 3) : 1;
+    s.in_channels = s.groups * uniform(random, 1, 9);
+    s.out_channels = s.groups * uniform(random, 1, s.groups == 1 ? 36 : 10);
+    s.kernel_height = uniform(random, 1, 3);
+    s.kernel_width = uniform(random, 1, 3);
+    s.stride_height = uniform(random, 1, 3);
+    s.stride_width = uniform(random, 1, 3);
+    s.dilation_height = uniform(random, 1, 2);
+    s.dilation_width = uniform(random, 1, 2);
+    s.is_transposed = uniform(random, 0, 4) == 0;
+    s.pad_top = uniform(random, 0, 2);
+    s.pad_left = uniform(random, 0, 2);
+    c.zero_point = static_cast<std::uint8_t>(random());
+    if (complete(c, random, uniform(random, 0, 2), uniform(random, 0, 2), low, high)) return c;
+  }
+}
+
+void agree(std::span<const GemmIntRow> rows, int low, int high) {
+  const unsigned seed = 20240229;
+  Random random(seed);
+  for (int i = 0; i < 1000; ++i) {
+    const ConvCase c = random_case(random, low, high);
+    const std::vector<float> want = expected(c);
+    set_threads(i % 16 == 0 ? uniform(random, 2, 4) : 1);
+    for_each_gemm_row(rows, [&](const GemmIntRow& row, const std::string& name) {
+      ASSERT_EQ(computed(row, c), want) << name << ", seed " << seed << ", case " << i << ": " << text(c.shape);
+    });
+    if (testing::Test::HasFatalFailure()) break;
+  }
+  set_threads(1);
+}
+
+TEST(ConvW8A8, EqualsTheDirectLoopsOnRandomShapes) {
+  agree(gemm_w8a8_rows(), -128, 127);
+}
+TEST(ConvW8A8, EqualsTheDirectLoopsWithNarrowWeights) {
+  agree(gemm_w4a8_rows(), -8, 7);
+}
+
+// Shapes of real layers: more than one strip, both ways to split over threads, long K, all paths of the driver.
+struct Layer {
+  const char* what;
+  std::int64_t batch, height, width, in, out, kernel, stride, groups;
+};
+constexpr Layer kLayers[] = {
+    {"stem", 1, 32, 32, 3, 16, 3, 1, 1},
+    {"first stage", 1, 32, 32, 16, 16, 3, 1, 1},
+    {"downsampling", 2, 16, 16, 16, 32, 3, 2, 1},
+    {"shortcut", 1, 16, 16, 32, 64, 1, 2, 1},
+    {"last stage", 1, 8, 8, 64, 64, 3, 1, 1},
+    {"few pixels, many channels", 1, 4, 4, 64, 256, 3, 1, 1},
+    {"expansion", 1, 14, 14, 24, 144, 1, 1, 1},
+    {"grouped", 1, 10, 10, 32, 32, 3, 1, 4},
+    {"long row", 1, 1, 500, 40, 24, 3, 1, 1},
+    {"deep pixels", 1, 3, 5, 512, 33, 3, 1, 1},
+    {"one wide pixel", 1, 1, 1, 1280, 100, 1, 1, 1},
+};
+
+TEST(ConvW8A8, EqualsTheDirectLoopsOnLayersOfRealNetworks) {
+  Random random(11);
+  for (const Layer& layer : kLayers) {
+    ConvCase c;
+    c.shape.batch = layer.batch;
+    c.shape.in_height = layer.height;
+    c.shape.in_width = layer.width;
+    c.shape.in_channels = layer.in;
+    c.shape.out_channels = layer.out;
+    c.shape.kernel_height = layer.height == 1 ? 1 : layer.kernel;
+    c.shape.kernel_width = layer.kernel;
+    c.shape.stride_height = c.shape.stride_width = layer.stride;
+    c.shape.pad_top = layer.height == 1 ? 0 : layer.kernel / 2;
+    c.shape.pad_left = layer.kernel / 2;
+    c.shape.groups = layer.groups;
+    c.zero_point = 7;
+    ASSERT_TRUE(complete(c, random, c.shape.pad_top, c.shape.pad_left, -128, 127));
+    const std::vector<float> want = expected(c);
+    for (int threads : {1, 2, 4}) {
+      set_threads(threads);
+      for_each_gemm_row(gemm_w8a8_rows(), [&](const GemmIntRow& row, const std::string& name) {
+        EXPECT_EQ(computed(row, c), want) << name << ", " << layer.what << ", " << threads << " threads";
+      });
+    }
+  }
+  set_threads(1);
+}
+
+// 3x3 convolutions of stride 1 may be computed with fewer multiplications (kernels/winograd_w8a8): odd sizes, channels
+// that fill no vector, every padding, and weights and codes at their ends, where 16 bits are nearest to overflow.
+TEST(ConvW8A8, EqualsTheDirectLoopsOnThreeByThreeWindows) {
+  const unsigned seed = 33;
+  Random random(seed);
+  for (int i = 0; i < 400; ++i) {
+    ConvCase c;
+    ConvShape& s = c.shape;
+    s.batch = uniform(random, 1, 2);
+    s.in_height = uniform(random, 3, 20);
+    s.in_width = uniform(random, 3, 20);
+    s.in_channels = uniform(random, 8, 40);
+    s.out_channels = uniform(random, 1, 40);
+    s.kernel_height = s.kernel_width = 3;
+    s.pad_top = uniform(random, 0, 2);
+    s.pad_left = uniform(random, 0, 2);
+    c.zero_point = static_cast<std::uint8_t>(random());
+    ASSERT_TRUE(complete(c, random, uniform(random, 0, 2), uniform(random, 0, 2), -128, 127));
+    if (i % 3 == 0) {
+      for (auto& w : c.w) w = static_cast<std::int8_t>(random() % 2 == 0 ? -128 : 127);
+      for (auto& x : c.x) x = static_cast<std::uint8_t>(random() % 2 == 0 ? 0 : 255);
+    }
+    const std::vector<float> want = expected(c);
+    set_threads(i % 16 == 0 ? uniform(random, 2, 4) : 1);
+    for_each_native_row(gemm_w8a8_rows(), [&](const GemmIntRow& row, const std::string& name) {
+      ASSERT_EQ(computed(row, c), want) << name << ", seed " << seed << ", case " << i << ": " << text(c.shape);
+    });
+    if (HasFatalFailure()) break;
+  }
+  set_threads(1);
+}
+
+TEST(ConvW8A8, KeepsTheLargestSumsOfThreeByThreeWindowsExact) {
+  // 1024 channels: 9 * 1024 * 255 * -128 = -300810240 where the window lies inside, as float exactly 2^17 * -2295.
+  ConvCase c;
+  ConvShape& s = c.shape;
+  s.in_height = s.in_width = 14;
+  s.out_height = s.out_width = 12;
+  s.in_channels = 1024;
+  s.kernel_height = s.kernel_width = 3;
+  c.x.assign(14 * 14 * 1024, 255);
+  c.w.assign(9 * 1024, -128);
+  c.epilogue.bias = {0};
+  c.epilogue.multiplier = {1.0f};
+  c.epilogue.value.to_float = true;
+  c.epilogue.value.low_f = -1e9f;
+  for_each_native_row(gemm_w8a8_rows(), [&](const GemmIntRow& row, const std::string& name) {
+    EXPECT_EQ(computed(row, c), std::vector<float>(144, -300810240.0f)) << name;
+  });
+}
+
+TEST(ConvW8A8, PadsWithTheInputZeroPointSoThatPaddingMeansZero) {
+  // 1x1 input of code 10, zero point 4, 3x3 weights all 1, one pixel of padding: eight taps read 4.
+  // Sum 8 * 4 + 10 = 42; bias -4 * 9 = -36 takes the zero point out: 6 = 10 - 4.
+  ConvCase c;
+  c.shape.kernel_height = c.shape.kernel_width = 3;
+  c.shape.pad_top = c.shape.pad_left = 1;
+  c.zero_point = 4;
+  c.x = {10};
+  c.w.assign(9, 1);
+  c.epilogue.bias = {-36};
+  c.epilogue.multiplier = {1.0f};
+  for_each_gemm_row(gemm_w8a8_rows(), [&](const GemmIntRow& row, const std::string& name) {
+    EXPECT_EQ(computed(row, c), std::vector<float>{6.0f}) << name;
+  });
+}
+
+}  // namespace
+}  // namespace ctk::kernels::test
