@@ -281,11 +281,12 @@ void conv_float(const GemmFloatRow& row, const ConvShape& s, const void* packed,
   const std::size_t outputs = size(s.outputs_per_group());
   const std::size_t column_blocks = (outputs + row.n_step - 1) / row.n_step;
   const std::size_t team = static_cast<std::size_t>(threads());
-  // One thread's share of pixels should be worth several register tiles; else output channels are shared out as well.
-  const std::size_t pixel_parts =
-      std::clamp<std::size_t>(pixels / (4 * row.m_step), 1, std::max<std::size_t>(1, 8 * team));
+  // A range of pixels a thread, each worth several register tiles; where that gives too few, output channels are shared
+  // out as well. Groups are parts of their own.
+  const std::size_t per_group = (team + size(s.groups) - 1) / size(s.groups);
+  const std::size_t pixel_parts = std::clamp<std::size_t>(pixels / (4 * row.m_step), 1, per_group);
   const std::size_t column_parts =
-      pixel_parts >= 2 * team ? 1 : std::clamp<std::size_t>(2 * team / pixel_parts, 1, column_blocks);
+      std::clamp<std::size_t>((per_group + pixel_parts - 1) / pixel_parts, 1, std::max<std::size_t>(1, column_blocks));
   const std::size_t parts = size(s.groups) * pixel_parts * column_parts;
   parallel_for(parts, 1, [&](std::size_t first, std::size_t last) {
     char* own = static_cast<char*>(scratch) + static_cast<std::size_t>(thread_index()) * l.bytes;
