@@ -13,6 +13,7 @@
 #include "core/hash.h"
 #include "core/parallel.h"
 #include "graph/layer.h"
+#include "graph/shapes.h"
 #include "graph/text.h"
 
 namespace ctk::pipeline {
@@ -81,6 +82,20 @@ void describe_model(Session& session) {
   }
 }
 
+// Labels must be classes the network has, where its first output says how many: [N, classes].
+Status check_classes(const Session& session) {
+  const auto& test = session.splits.test;
+  const graph::Graph& graph = session.model.graph;
+  if (!test || !test->source->has_labels() || graph.outputs().empty()) return {};
+  CTK_TRY(const data::MetricInfo* metric, data::find_metric(test->source->spec().metric.empty() ? "agreement" : test->source->spec().metric));
+  if (!metric->needs_labels) return {};
+  const auto infos = graph::infer_shapes(graph, batch_shapes(graph, 1), true);
+  if (!infos) return {};   // the first stage that runs the network says why
+  const graph::InferredValue& output = (*infos)[graph.outputs()[0].index];
+  if (!output.known || output.info.shape.size() != 2) return {};
+  return test->source->check_labels(output.info.shape[1]);
+}
+
 Status open_splits(Session& session) {
   const PipelineConfig& config = session.config;
   data::SplitRequest request;
@@ -99,6 +114,7 @@ Status open_splits(Session& session) {
   const std::vector<data::InputInfo> infos = input_infos(session.model.graph);
   CTK_TRY(session.splits, data::make_splits(request, infos));
   for (const data::Warning& warning : session.splits.warnings) session.warn(warning.code, warning.text);
+  CTK_CHECK(check_classes(session));
   for (const data::Split* split : session.splits.all()) {
     session.report.splits.push_back({split->role, split->path(), static_cast<std::int64_t>(split->count()), split->fingerprint});
   }

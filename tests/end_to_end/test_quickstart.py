@@ -1,0 +1,162 @@
+"""The main job as a newcomer meets it: results, caching, resuming, determinism, exit codes."""
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from conftest import ROOT
+
+QUICKSTART = ROOT / "configs/pipelines/quickstart.yaml"
+# Times steer bits under a latency budget, so runs that must agree to the byte are held to size alone.
+SIZE_ONLY = ["--set", "budget.latency=100 ms"]
+REPORT_KEYS = ["version", "command", "config", "seed", "threads", "machine", "model", "splits", "metric", "size", "latency",
+               "memory", "budget", "layers", "skipped", "stages", "files", "warnings"]
+
+
+def model_bytes(folder):
+    return {name: (folder / name).read_bytes() for name in ("model_qdq.onnx", "model.ctkb")}
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory, compress_run):
+    folder = tmp_path_factory.mktemp("quick") / "out"
+    outcome = compress_run("run", QUICKSTART, "--output", folder, *SIZE_ONLY)
+    assert outcome.code == 0, outcome.err
+    return folder, outcome
+
+
+def test_report_has_every_key_the_outside_relies_on(quick):
+    report = json.loads((quick[0] / "report.json").read_text())
+    assert [k for k in REPORT_KEYS if k not in report] == []
+    assert report["metric"]["baseline"] == pytest.approx(0.998)
+    assert report["metric"]["final"] >= 0.988
+    assert {s["name"] if "name" in s else s for s in report["splits"]} >= {"calibrate", "score", "test"}
+
+
+def test_manifest_matches_the_files(quick):
+    files = json.loads((quick[0] / "manifest.json").read_text())["files"]
+    assert {f["path"] for f in files} >= {"model_qdq.onnx", "model.ctkb", "report.json", "report.md", "report.html"}
+    for file in files:
+        raw = (quick[0] / file["path"]).read_bytes()
+        assert (len(raw), hashlib.sha256(raw).hexdigest()) == (file["bytes"], file["sha256"])
+
+
+def test_size_is_predicted_to_the_byte_and_within_the_budget(quick):
+    report = json.loads((quick[0] / "report.json").read_text())
+    size = next(b for b in report["budget"] if b["name"] == "size")
+    assert size["predicted"] == size["measured"] == (quick[0] / "model.ctkb").stat().st_size <= size["limit"]
+
+
+def test_every_layer_has_a_scheme_and_a_reason(quick):
+    layers = json.loads((quick[0] / "report.json").read_text())["layers"]
+    assert len(layers) == 11
+    assert all(l["scheme"] and l["reason"] and l["bytes"] > 0 for l in layers)
+
+
+def test_screen_ends_with_a_table_for_newcomers(quick):
+    text = quick[1].out + quick[1].err
+    for word in ("before", "after", "accuracy", "file size", "latency", "peak memory", "model.ctkb"):
+        assert word in text
+
+
+def test_second_run_uses_the_cache_and_changes_nothing(quick, compress_run):
+    before = model_bytes(quick[0])
+    assert compress_run("run", QUICKSTART, "--output", quick[0], *SIZE_ONLY).code == 0
+    stages = {s["name"]: s["cached"] for s in json.loads((quick[0] / "report.json").read_text())["stages"]}
+    assert all(stages[s] for s in ("calibrate", "sensitivity", "search", "quantize"))
+    assert model_bytes(quick[0]) == before
+
+
+def test_changed_key_runs_again_from_the_first_stage_that_sees_it(quick, compress_run, tmp_path):
+    import shutil
+
+    shutil.copytree(quick[0], tmp_path / "out")
+    assert compress_run("run", QUICKSTART, "--output", tmp_path / "out", "--set", "budget.latency=100 ms", "--set", "budget.size=40 kB").code == 0
+    stages = {s["name"]: s["cached"] for s in json.loads((tmp_path / "out/report.json").read_text())["stages"]}
+    assert stages["calibrate"] and stages["sensitivity"] and not stages["search"] and not stages["quantize"]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_same_bytes_at_any_thread_count(quick, compress_run, tmp_path, threads):
+    assert compress_run("run", QUICKSTART, "--output", tmp_path / "out", "--threads", threads, *SIZE_ONLY).code == 0
+    assert model_bytes(tmp_path / "out") == model_bytes(quick[0])
+
+
+@pytest.mark.parametrize("seconds", [0.05, 0.2, 0.5, 1.0, 2.0])
+def test_killed_run_resumes_to_the_same_bytes(quick, compress_run, program, tmp_path, seconds):
+    words = [str(program), "run", str(QUICKSTART), "--output", str(tmp_path / "out"), *SIZE_ONLY]
+    child = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=dict(os.environ, CTK_PYTHON=sys.executable))
+    time.sleep(seconds)
+    child.kill()
+    child.wait()
+    assert compress_run("run", QUICKSTART, "--output", tmp_path / "out", *SIZE_ONLY).code == 0
+    assert model_bytes(tmp_path / "out") == model_bytes(quick[0])
+
+
+def test_interrupt_ends_with_130_and_a_word_on_resuming(program, tmp_path):
+    words = [str(program), "run", str(QUICKSTART), "--output", str(tmp_path / "out"), "--set", "data.score.path=" + str(ROOT / "configs/quickstart/digits.npz"),
+             "--set", "data.score.samples=900", "--set", "data.score.skip=300", "--set", "data.score.inputs={image: x}", "--set", "data.score.scale=16"]
+    child = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(0.6)
+    child.send_signal(signal.SIGINT)
+    out, err = child.communicate(timeout=60)
+    if child.returncode == 0:
+        pytest.skip("the run ended before the signal came")
+    assert child.returncode == 130
+    assert "resum" in err or "goes on" in err
+
+
+def test_help_is_instant(program):
+    best = 1e9
+    for _ in range(20):
+        start = time.perf_counter()
+        subprocess.run([str(program), "--help"], stdout=subprocess.DEVNULL, check=True)
+        best = min(best, time.perf_counter() - start)
+    assert best < 0.05
+
+
+def test_infeasible_budget_exits_4_before_quantization(compress_run, tmp_path):
+    outcome = compress_run("run", QUICKSTART, "--output", tmp_path / "out", "--set", "budget.size=1 kB")
+    assert outcome.code == 4
+    for word in ("budget.size", "smallest reachable", "held by", "1 kB"):
+        assert word in outcome.error
+    assert not (tmp_path / "out/model.ctkb").exists()
+
+
+def test_refused_gate_exits_5_and_leaves_the_report(job, compress_run):
+    from conftest import small_cnn
+
+    r = np.random.default_rng(1)
+    x = r.normal(size=(600, 3, 8, 8)).astype(np.float32)
+    job.write(small_cnn(), {"x": x, "y": np.arange(600) % 4})
+    from conftest import onnxruntime_outputs
+
+    best = onnxruntime_outputs(job.folder / "net.onnx", {"x": x})[0].argmax(1)
+    np.savez(job.folder / "data.npz", x=x, y=best.astype(np.int64))   # the float network is right on all of them
+    job.pipeline(scheme="w4a8_c", calibrate={"samples": 16}, evaluate={"skip": 16, "metric": "top1", "labels": "y"},
+                 stages=[{"calibrate": {"method": "minmax"}}, {"quantize": {"method": "rtn", "scheme": "w4a8_c"}},
+                         {"export": {"formats": ["bundle"]}}, {"validate": {"against": ["float"], "gate": {"metric_drop": "0 pt"}}}])
+    outcome = job.run()
+    assert outcome.code == 5, outcome.err
+    assert "metric_drop" in outcome.error and "top1" in outcome.error
+    assert job.report()["metric"]["final"] < 1.0
+
+
+def test_json_goes_to_standard_output_alone(compress_run):
+    for words in (["check", QUICKSTART], ["list", "ops"], ["kernels"]):
+        outcome = compress_run(*words, "--json")
+        assert outcome.code == 0
+        json.loads(outcome.out)
+
+
+def test_bundle_and_model_evaluate_alike(quick, compress_run):
+    outcome = compress_run("eval", QUICKSTART, "--model", quick[0] / "model.ctkb", "--json")
+    assert outcome.code == 0, outcome.err
+    report = json.loads((quick[0] / "report.json").read_text())
+    assert json.loads(outcome.out)["value"] == pytest.approx(report["metric"]["final"])
