@@ -1,69 +1,129 @@
 #include "calibrate/calibration.h"
 
+#include <algorithm>
+#include <charconv>
 #include <cmath>
 
-#include "calibrate/observers/observer.h"
-
 namespace ctk::calibrate {
+namespace {
 
-RangeCollector::RangeCollector(const CalibrationOptions& options, std::vector<std::string> names, const Observer& observer)
-    : options_(options), names_(std::move(names)), observer_(&observer), histograms_(names_.size()) {}
-
-Result<RangeCollector> RangeCollector::create(const CalibrationOptions& options, std::vector<std::string> names) {
-  std::string known;
-  for (const Observer& observer : observers()) {
-    if (observer.name == options.method) return RangeCollector(options, std::move(names), observer);
-    known += (known.empty() ? "" : ", ") + std::string(observer.name);
-  }
-  return config_error("unknown calibration method \"" + options.method + "\". Known: " + known);
+std::string number(double value) {
+  char buffer[64];
+  const auto end = std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::general, 6).ptr;
+  return {buffer, end};
 }
 
-int RangeCollector::passes() const { return observer_->passes; }
+}  // namespace
+
+Result<RangeCollector> RangeCollector::create(ObserverOptions options, std::vector<std::string> value_names) {
+  CTK_TRY(const Observer* observer, find_observer(options.method));
+  if (!(options.percentile > 50.0 && options.percentile <= 100.0)) {
+    return config_error("calibrate.percentile: expected a number above 50 and at most 100, found \"" +
+                        number(options.percentile) + "\"");
+  }
+  RangeCollector collector(std::move(options), observer);
+  for (std::string& name : value_names) collector.states_.emplace_back().name = std::move(name);
+  return collector;
+}
 
 Status RangeCollector::begin_pass(int pass) {
+  if (pass < 0 || pass >= passes() || (pass != pass_ && pass != pass_ + 1)) {
+    return internal_error("calibrate: pass " + std::to_string(pass) + " was begun out of order");
+  }
   pass_ = pass;
-  if (pass != 1) return {};
-  for (Histogram& histogram : histograms_) histogram.bins.assign(options_.bins, 0);
+  for (State& state : states_) {
+    if (pass == 0) {
+      state.extent = {};
+      state.samples = 0;
+      continue;
+    }
+    if (state.extent.count == 0) {
+      return input_error(
+          "calibrate: value \"" + state.name +
+          "\": expected at least one element in the first pass, found none. Is the calibration set empty?");
+    }
+    state.second_count = 0;
+    state.histogram.reset();
+    if (state.extent.low < state.extent.high) {
+      state.histogram = std::make_unique<Histogram>(state.extent.low, state.extent.high);
+    }
+  }
   return {};
 }
 
-Status RangeCollector::observe(std::size_t value_index, std::span<const float> data, std::size_t first_sample) {
-  Histogram& histogram = histograms_[value_index];
-  if (pass_ == 1) {
-    histogram.add(data);
-    return {};
+Status RangeCollector::observe(std::size_t value_index, std::span<const float> data, std::size_t first_sample_index,
+                               std::size_t sample_count) {
+  if (pass_ < 0 || value_index >= states_.size()) return internal_error("calibrate: observe() before begin_pass()");
+  State& state = states_[value_index];
+  if (const std::size_t bad = first_not_finite(data); bad < data.size()) {
+    const std::size_t per_sample = std::max<std::size_t>(1, data.size() / std::max<std::size_t>(1, sample_count));
+    const std::size_t sample = first_sample_index + bad / per_sample;
+    const char* found = std::isnan(data[bad]) ? "NaN" : data[bad] > 0 ? "+infinity" : "-infinity";
+    return input_error("calibrate: value \"" + state.name + "\", sample " + std::to_string(sample) +
+                       ": expected finite numbers, found " + found + " at element " + std::to_string(bad % per_sample) +
+                       ". Remove or repair this sample");
   }
-  if (histogram.extend(data)) return {};
-  std::size_t at = 0;
-  while (at < data.size() && std::isfinite(data[at])) ++at;
-  return input_error("calibration: value \"" + names_[value_index] + "\" became " + (std::isnan(data[at]) ? "NaN" : "infinite") +
-                     " in the batch that starts at sample " + std::to_string(first_sample) +
-                     "; expected finite numbers. Repair the model or the data");
+  if (pass_ == 0) {
+    state.extent.add(data);
+    state.samples += sample_count;
+  } else {
+    if (state.histogram != nullptr) state.histogram->add(data);
+    state.second_count += data.size();
+  }
+  return {};
+}
+
+Status RangeCollector::check_same_data(const State& state) const {
+  if (passes() == 1 || state.second_count == state.extent.count) return {};
+  return input_error("calibrate: value \"" + state.name + "\": expected the same data in both passes, found " +
+                     std::to_string(state.extent.count) + " elements in the first and " +
+                     std::to_string(state.second_count) + " in the second. Use a source that repeats");
+}
+
+Range RangeCollector::range_of(const State& state) const {
+  const Extent& seen = state.extent;
+  Range range{state.name,    std::min(seen.low, 0.0f),     std::max(seen.high, 0.0f), seen.count,
+              state.samples, std::string(observer_->name), "calibration data",        ""};
+  if (seen.low == seen.high) {
+    // Nothing to choose from. 0 must keep a code of its own, so a constant c gets [0, c] and comes back within a step.
+    range.note = "constant " + number(seen.low) + (seen.low == 0 ? "" : ", widened to hold 0");
+    return range;
+  }
+  const Interval chosen = observer_->choose({seen, state.histogram.get()}, options_);
+  const auto low = static_cast<float>(std::min(chosen.low, 0.0)), high = static_cast<float>(std::max(chosen.high, 0.0));
+  if (std::isfinite(low) && std::isfinite(high) && low < high) {
+    range.low = std::max(low, range.low);
+    range.high = std::min(high, range.high);
+  }
+  if (seen.low > 0 || seen.high < 0) range.note = "widened to hold 0";
+  return range;
 }
 
 Result<std::vector<Range>> RangeCollector::finish() const {
+  if (pass_ + 1 != passes()) return internal_error("calibrate: finish() before the last pass");
+  const bool is_empty = std::all_of(states_.begin(), states_.end(), [](const State& s) { return s.samples == 0; });
+  if (is_empty && !states_.empty()) {
+    return input_error(
+        "calibrate: the calibration set is empty: expected at least one sample, found 0. Check data.calibrate");
+  }
   std::vector<Range> ranges;
-  for (std::size_t i = 0; i < names_.size(); ++i) {
-    const Histogram& histogram = histograms_[i];
-    if (histogram.count == 0) {
-      return input_error("calibration: value \"" + names_[i] + "\" was reached by no sample. Give calibration data");
+  for (const State& state : states_) {
+    if (state.extent.count == 0) {
+      return input_error("calibrate: value \"" + state.name + "\": expected at least one element, found none in " +
+                         std::to_string(state.samples) + " samples");
     }
-    Range range{names_[i], histogram.low, histogram.high, histogram.count, std::string(observer_->name), "calibration split"};
-    if (histogram.is_constant()) {
-      range.source = histogram.low == 0 ? "calibration split; always 0" : "calibration split; constant, range widened to hold 0";
-    } else {
-      const Limits limits = observer_->pick(histogram, options_);
-      range.low = static_cast<float>(limits.low);
-      range.high = static_cast<float>(limits.high);
-    }
-    ranges.push_back(std::move(range));
+    CTK_CHECK(check_same_data(state));
+    ranges.push_back(range_of(state));
   }
   return ranges;
 }
 
 std::size_t RangeCollector::memory_bytes() const {
-  std::size_t bytes = sizeof *this;
-  for (const Histogram& histogram : histograms_) bytes += sizeof histogram + histogram.bins.capacity() * sizeof(std::uint64_t);
+  std::size_t bytes = sizeof *this + states_.capacity() * sizeof(State);
+  for (const State& state : states_) {
+    bytes += state.name.capacity();
+    if (state.histogram != nullptr) bytes += sizeof(Histogram) + state.histogram->memory_bytes();
+  }
   return bytes;
 }
 

@@ -1,55 +1,70 @@
-// Ranges of activations: what a network's values look like over the calibration split, in fixed memory.
+// Ranges of activations from calibration data. Memory per value is fixed, whatever the number of samples; results do
+// not depend on how the data is cut into chunks, on their order or on threads.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "calibrate/histogram.h"
-#include "core/result.h"
+#include "calibrate/observer.h"
 
 namespace ctk::calibrate {
 
 struct Range {
-  std::string value;         // name of the graph value
-  float low = 0, high = 0;   // finite, low <= 0 <= high not required
-  std::uint64_t count = 0;   // numbers seen
-  std::string method;        // observer
-  std::string source;        // what the range was read from, and what was special about it
+  std::string value;        // name in the graph
+  float low = 0, high = 0;  // low <= 0 <= high, finite: give them to activation_quant_from_range()
+  std::uint64_t count = 0;  // elements seen
+  std::uint64_t samples = 0;
+  std::string method;  // "minmax", ...
+  std::string source;  // where the range comes from: "calibration data"
+  std::string note;    // empty, or what is special: "constant 0", "constant 0.5, widened to hold 0", ...
 };
 
-struct CalibrationOptions {
-  std::string method = "minmax";
-  double percentile = 99.99;    // of the mass kept, by the percentile observer
-  std::size_t bins = 2048;
-};
-
-// Collects one range per value. Memory is values x bins, whatever the number of samples. Results do not depend on batch
-// size or thread count: counts are whole numbers and bin edges come from the first pass.
+// Drive it so:
+//   for (int pass = 0; pass < collector.passes(); ++pass) {
+//     collector.begin_pass(pass);
+//     for each batch: run the float network; for each value: collector.observe(index, data, first_sample, samples);
+//   }
+//   collector.finish();
+// Both passes must see the same data. To leave out a sample that observe() refused, begin the same pass again without
+// it.
 class RangeCollector {
  public:
-  // Errors: config (unknown observer; lists the known).
-  static Result<RangeCollector> create(const CalibrationOptions& options, std::vector<std::string> names);
+  // Errors: config (unknown method; percentile not above 50 and at most 100).
+  static Result<RangeCollector> create(ObserverOptions options, std::vector<std::string> value_names);
 
-  int passes() const;          // times the whole split must be shown
-  Status begin_pass(int pass); // 0, then 1 if passes() == 2
-  // data: all numbers of one value for one batch, whose first sample has number `first_sample`.
-  // Errors: input (NaN or infinity: names value and batch).
-  Status observe(std::size_t value_index, std::span<const float> data, std::size_t first_sample);
-  // Errors: input (a value no sample reached, or no sample at all).
+  int passes() const { return observer_->passes; }
+  // pass: 0, then 1 where there are two; the current one again starts it over. Errors: internal (out of order),
+  // input (no sample was seen in the first pass).
+  Status begin_pass(int pass);
+  // `data` [sample_count, ...] are the elements of one value for samples first_sample_index ... + sample_count - 1.
+  // Calls for different values may run at the same time. Errors: input (NaN or infinity; names value and sample).
+  Status observe(std::size_t value_index, std::span<const float> data, std::size_t first_sample_index,
+                 std::size_t sample_count = 1);
+  // One range a value, in order of the names. Errors: input (no samples; a value never seen; passes saw different
+  // data), internal (a pass is missing).
   Result<std::vector<Range>> finish() const;
-  std::size_t memory_bytes() const;
+
+  std::size_t memory_bytes() const;  // held for the values; does not grow with the data
 
  private:
-  RangeCollector(const CalibrationOptions& options, std::vector<std::string> names, const struct Observer& observer);
+  struct State {
+    std::string name;
+    Extent extent;  // of the first pass
+    std::uint64_t samples = 0;
+    std::unique_ptr<Histogram> histogram;  // of the second
+    std::uint64_t second_count = 0;
+  };
+  RangeCollector(ObserverOptions options, const Observer* observer)
+      : options_(std::move(options)), observer_(observer) {}
+  Status check_same_data(const State& state) const;
+  Range range_of(const State& state) const;
 
-  CalibrationOptions options_;
-  std::vector<std::string> names_;
+  ObserverOptions options_;
   const Observer* observer_;
-  std::vector<Histogram> histograms_;
-  int pass_ = 0;
+  std::vector<State> states_;
+  int pass_ = -1;
 };
 
 }  // namespace ctk::calibrate

@@ -1,4 +1,4 @@
-// Extremes and, in a second pass, counts over equal bins between them.
+// Counts of a value's elements over fixed bins. Counts are whole numbers, so nothing depends on the order of the data.
 #pragma once
 
 #include <cstdint>
@@ -7,18 +7,37 @@
 
 namespace ctk::calibrate {
 
-struct Histogram {
-  float low = 0, high = 0;                // extremes; valid when count > 0
-  std::uint64_t count = 0;
-  std::vector<std::uint64_t> bins;        // [bin count]; empty before the second pass
-
-  // First pass. False when a number is NaN or infinite (extremes are then not to be used).
-  bool extend(std::span<const float> data);
-  // Second pass: numbers outside [low, high] (there are none when both passes see the same data) go to the end bins.
+// Least and largest element. Data must be finite: first_not_finite() says where it is not.
+struct Extent {
+  float low = 0, high = 0;  // no negative zeros
+  std::uint64_t count = 0;  // elements seen; low and high mean nothing while it is 0
   void add(std::span<const float> data);
-  double bin_width() const { return (static_cast<double>(high) - static_cast<double>(low)) / static_cast<double>(bins.size()); }
-  double center(std::size_t bin) const { return static_cast<double>(low) + (static_cast<double>(bin) + 0.5) * bin_width(); }
-  bool is_constant() const { return !(high > low); }
+};
+
+// Index of the first NaN or infinity, or data.size().
+std::size_t first_not_finite(std::span<const float> data);
+
+// kBins bins of equal width over [low, high]. Elements that are exactly 0 are counted apart: every affine range holds 0
+// exactly, and after a Relu they are half of all. Elements outside [low, high] count in the edge bins.
+class Histogram {
+ public:
+  static constexpr std::size_t kBins = 2048;
+  Histogram(float low, float high);  // finite, low < high
+
+  void add(std::span<const float> data);  // finite
+  double low() const { return low_; }
+  double high() const { return high_; }
+  double width() const { return (high_ - low_) / static_cast<double>(kBins); }
+  double edge(std::size_t bin) const { return bin == kBins ? high_ : low_ + width() * static_cast<double>(bin); }
+  double center(std::size_t bin) const { return low_ + width() * (static_cast<double>(bin) + 0.5); }
+  std::uint64_t count(std::size_t bin) const { return counts_[bin]; }
+  std::uint64_t zeros() const { return counts_[kBins]; }
+  std::uint64_t total() const;  // zeros included
+  std::size_t memory_bytes() const { return counts_.capacity() * sizeof(std::uint64_t); }
+
+ private:
+  double low_, high_;
+  std::vector<std::uint64_t> counts_;  // [kBins + 1], the last for zeros
 };
 
 }  // namespace ctk::calibrate
