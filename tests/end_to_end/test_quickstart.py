@@ -10,7 +10,7 @@ import time
 
 import numpy as np
 import pytest
-from conftest import ROOT
+from conftest import ROOT, small_cnn
 
 QUICKSTART = ROOT / "configs/pipelines/quickstart.yaml"
 # Times steer bits under a latency budget, so runs that must agree to the byte are held to size alone.
@@ -129,23 +129,17 @@ def test_infeasible_budget_exits_4_before_quantization(compress_run, tmp_path):
     assert not (tmp_path / "out/model.ctkb").exists()
 
 
-def test_refused_gate_exits_5_and_leaves_the_report(job, compress_run):
-    from conftest import small_cnn
-
-    r = np.random.default_rng(1)
-    x = r.normal(size=(600, 3, 8, 8)).astype(np.float32)
-    job.write(small_cnn(), {"x": x, "y": np.arange(600) % 4})
-    from conftest import onnxruntime_outputs
-
-    best = onnxruntime_outputs(job.folder / "net.onnx", {"x": x})[0].argmax(1)
-    np.savez(job.folder / "data.npz", x=x, y=best.astype(np.int64))   # the float network is right on all of them
-    job.pipeline(scheme="w4a8_c", calibrate={"samples": 16}, evaluate={"skip": 16, "metric": "top1", "labels": "y"},
+def test_refused_gate_exits_5_and_leaves_the_report(job):
+    x = np.random.default_rng(1).normal(size=(64, 3, 8, 8)).astype(np.float32)
+    job.write(small_cnn(), {"x": x})
+    # KL to the float network is 0 for the float network itself and above 0 for any rounding of it.
+    job.pipeline(calibrate={"samples": 16}, evaluate={"skip": 16, "metric": "kl"},
                  stages=[{"calibrate": {"method": "minmax"}}, {"quantize": {"method": "rtn", "scheme": "w4a8_c"}},
                          {"export": {"formats": ["bundle"]}}, {"validate": {"against": ["float"], "gate": {"metric_drop": "0 pt"}}}])
     outcome = job.run()
     assert outcome.code == 5, outcome.err
-    assert "metric_drop" in outcome.error and "top1" in outcome.error
-    assert job.report()["metric"]["final"] < 1.0
+    assert "metric_drop" in outcome.error and "kl" in outcome.error
+    assert job.report()["metric"]["final"] > 0
 
 
 def test_json_goes_to_standard_output_alone(compress_run):
