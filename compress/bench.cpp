@@ -1,6 +1,11 @@
 #include "compress/bench.h"
 
+#include <algorithm>
+#include <filesystem>
+
 #include "compress/model.h"
+#include "compress/onnxruntime_check.h"
+#include "core/random.h"
 #include "core/parallel.h"
 #include "graph/layer.h"
 #include "runtime/measure.h"
@@ -8,9 +13,63 @@
 namespace ctk::pipeline {
 namespace {
 
+constexpr int kRounds = 5;   // ours and the peers take turns, so that a slow minute of the machine meets all
+
+// Fills a model's float inputs with normal noise: zeros would flatter kernels that skip them, denormals slow all.
+Result<std::vector<Tensor>> noise_inputs(const graph::Graph& graph) {
+  Random random(0, "bench");
+  std::vector<Tensor> inputs;
+  const std::vector<Shape> shapes = batch_shapes(graph, 1);
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    CTK_TRY(Tensor input, Tensor::zeros(graph.value(graph.inputs()[i]).dtype, shapes[i]));
+    if (input.dtype() == DType::f32) {
+      for (float& v : input.mutable_values<float>()) v = static_cast<float>(random.normal());
+    }
+    inputs.push_back(std::move(input));
+  }
+  return inputs;
+}
+
+// One row for us and one a peer, measured in turn on the same file and input.
+Status bench_against(const BenchOptions& options, const LoadedModel& model, runtime::CpuExecutor& executor,
+                     const std::vector<Tensor>& inputs, const std::function<void(const BenchRow&)>& emit) {
+  for (const std::string& peer : options.against) {
+    if (peer != "onnxruntime") return config_error("bench: --against \"" + peer + "\" is not available in this build. Use onnxruntime");
+  }
+  std::string reason;
+  const std::string python = find_onnxruntime_python(&reason);
+  if (python.empty()) return input_error("bench: --against onnxruntime: " + reason);
+  std::vector<std::string> names;
+  for (graph::ValueId id : model.graph.inputs()) names.push_back(model.graph.value(id).name);
+  std::error_code ignored;
+  const std::string scratch = std::filesystem::temp_directory_path(ignored).string();
+  std::vector<double> ours, ours_least, theirs, theirs_least;
+  std::int64_t runs = 0;
+  runtime::CpuExecutor* const turn[] = {&executor};
+  runtime::MeasureOptions measure;
+  measure.seconds = options.seconds;
+  for (int round = 0; round < kRounds; ++round) {
+    CTK_TRY(const auto own, runtime::measure_interleaved(turn, measure));
+    ours.push_back(own[0].median_us);
+    ours_least.push_back(own[0].least_us);
+    runs += static_cast<std::int64_t>(own[0].runs);
+    CTK_TRY(const PeerRun run, run_in_onnxruntime(python, options.model, names, inputs, scratch, {options.threads, options.seconds, false}));
+    theirs.push_back(run.median_us);
+    theirs_least.push_back(run.least_us);
+  }
+  const auto least = [](const std::vector<double>& values) { return *std::min_element(values.begin(), values.end()); };
+  emit({"model", "ours", model.format, options.threads, least(ours_least), runtime::median_of(ours), runs,
+        static_cast<std::int64_t>(executor.packed_bytes()), 2 * total_macs(model.graph)});
+  emit({"model", "onnxruntime", model.format, options.threads, least(theirs_least), runtime::median_of(theirs), kRounds, 0, 2 * total_macs(model.graph)});
+  return {};
+}
+
 Status bench_model(const BenchOptions& options, const std::function<void(const BenchRow&)>& emit) {
   CTK_TRY(const LoadedModel model, load_model(options.model));
   CTK_TRY(auto executor, runtime::CpuExecutor::create(model.graph, batch_shapes(model.graph, 1)));
+  CTK_TRY(const std::vector<Tensor> inputs, noise_inputs(model.graph));
+  CTK_TRY(const auto outputs, executor->run(inputs));
+  if (!options.against.empty()) return bench_against(options, model, *executor, inputs, emit);
   runtime::CpuExecutor* const turn[] = {executor.get()};
   runtime::MeasureOptions measure;
   measure.seconds = options.seconds;

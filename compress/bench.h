@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "core/result.h"
 
@@ -12,6 +13,7 @@ namespace ctk::pipeline {
 struct BenchOptions {
   std::string suite;  // "int8", ...; empty with `model`
   std::string model;  // an .onnx file or a bundle
+  std::vector<std::string> against;  // peers to measure in turn with a model: "onnxruntime"
   int threads = 1;
   double seconds = 0.5;  // at least so long a row, after a warm-up
 };
