@@ -1,6 +1,8 @@
-// Notes on an Add of two equal shapes which Conv adds the other operand in its own last step: the operand's Conv that
-// comes last in graph order, if the Add alone reads it and the other operand is ready by then. An activation the Add
-// has absorbed stays with the Add, so the chain Conv, Add, Relu runs as one.
+// Notes on an Add of two equal shapes which Conv adds the other operand in its own last step: the Conv behind one of
+// its operands, if the Add alone reads that; of two such, the one that comes last in graph order. The other operand
+// must be ready when the Conv runs: where it is computed later (a shortcut written behind the main path), the Conv
+// moves to right before the Add, which nobody else notices. An activation the Add has absorbed stays with the Add, so
+// the chain Conv, Add, Relu runs as one.
 #include <algorithm>
 
 #include "graph/passes/rewrite.h"
@@ -13,13 +15,15 @@ struct Facts {
   std::vector<std::size_t> place;  // of each node in the order
 };
 
-Facts facts_of(const Graph& graph) {
-  Facts facts;
-  // Two samples, so that an operand that is one row for all of a batch shows.
-  facts.inferred = try_infer(graph, 2);
-  if (!facts.inferred) facts.inferred = try_infer(graph, 1);
+void note_places(const Graph& graph, Facts& facts) {
   facts.place.resize(graph.node_capacity(), 0);
   for (std::size_t i = 0; i < graph.order().size(); ++i) facts.place[graph.order()[i].index] = i;
+}
+
+Facts facts_of(const Graph& graph) {
+  Facts facts;
+  facts.inferred = try_infer(graph);
+  note_places(graph, facts);
   return facts;
 }
 
@@ -33,13 +37,11 @@ bool have_same_shape(const Graph& graph, const Facts& facts, ValueId a, ValueId 
   return std::all_of(left->begin(), left->end(), [](const Dim& dim) { return dim.size >= 0 || !dim.symbol.empty(); });
 }
 
-// The Conv behind operand `mine`, if it can add operand `other`.
-NodeId candidate(const Graph& graph, const Facts& facts, NodeId add, ValueId mine, ValueId other) {
+// The Conv behind operand `mine`, if the Add alone reads it. A constant operand is no residual but a bias.
+NodeId candidate(const Graph& graph, NodeId add, ValueId mine, ValueId other) {
   const Value& value = graph.value(mine);
   if (!value.producer.is_valid() || graph.node(value.producer).op != Op::Conv) return {};
   if (value.activation_quant || only_reader(graph, mine) != add || graph.value(other).is_constant()) return {};
-  const NodeId ready = graph.value(other).producer;
-  if (ready.is_valid() && facts.place[ready.index] >= facts.place[value.producer.index]) return {};
   return value.producer;
 }
 
@@ -48,22 +50,41 @@ NodeId host_of(const Graph& graph, const Facts& facts, NodeId id) {
   if (add.inputs.size() != 2 || is_omitted(add, 0) || is_omitted(add, 1)) return {};
   const ValueId a = add.inputs[0], b = add.inputs[1];
   if (!have_same_shape(graph, facts, a, b)) return {};
-  // At most one of the two qualifies: the other operand must be ready before, so it is the later Conv.
-  const NodeId first = candidate(graph, facts, id, a, b);
-  return first.is_valid() ? first : candidate(graph, facts, id, b, a);
+  const NodeId left = candidate(graph, id, a, b), right = candidate(graph, id, b, a);
+  if (!left.is_valid() || !right.is_valid()) return left.is_valid() ? left : right;
+  return facts.place[left.index] > facts.place[right.index] ? left : right;
+}
+
+bool is_late(const Graph& graph, const Facts& facts, NodeId add, NodeId conv) {
+  for (ValueId operand : graph.node(add).inputs) {
+    const NodeId ready = graph.value(operand).producer;
+    if (ready.is_valid() && ready != conv && facts.place[ready.index] > facts.place[conv.index]) return true;
+  }
+  return false;
+}
+
+// Takes the node out and writes it again right before `before`, under a new id.
+NodeId move_node(Graph& graph, NodeId id, NodeId before) {
+  Node copy = graph.node(id);
+  graph.remove_node(id);
+  return graph.add_node(std::move(copy), before);
 }
 
 }  // namespace
 
 Result<int> absorb_residuals(Graph& graph) {
-  const Facts facts = facts_of(graph);
+  Facts facts = facts_of(graph);
   int changes = 0;
-  for (NodeId id : graph.order()) {
-    Node& node = graph.node(id);
-    if (node.op != Op::Add) continue;
-    const NodeId host = host_of(graph, facts, id);
-    if (node.absorbed_by == host) continue;
-    node.absorbed_by = host;
+  const std::vector<NodeId> order = graph.order();
+  for (NodeId id : order) {
+    if (graph.node(id).op != Op::Add) continue;
+    NodeId host = host_of(graph, facts, id);
+    if (host.is_valid() && is_late(graph, facts, id, host)) {
+      host = move_node(graph, host, id);
+      note_places(graph, facts);
+    }
+    if (graph.node(id).absorbed_by == host) continue;
+    graph.node(id).absorbed_by = host;
     ++changes;
   }
   return changes;

@@ -96,7 +96,8 @@ bool hands_through(const Graph& graph, const Node& node, const Inferred& inferre
 }  // namespace
 
 Result<int> eliminate_identity(Graph& graph) {
-  const Inferred inferred = try_infer(graph, 1);
+  Inferred inferred = try_infer(graph);
+  if (!inferred) inferred = try_infer(graph, 1);  // types and ranks are right with any stand-in that passes
   const bool is_static = has_static_inputs(graph);
   int changes = 0;
   const std::vector<NodeId> order = graph.order();

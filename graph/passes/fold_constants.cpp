@@ -70,7 +70,7 @@ int fold_known_shapes(Graph& graph) {
   bool has_shape = false;
   for (NodeId id : graph.order()) has_shape = has_shape || graph.node(id).op == Op::Shape;
   if (!has_shape || !has_static_inputs(graph)) return 0;
-  const auto inferred = try_infer(graph, 1);
+  const auto inferred = try_infer(graph);
   if (!inferred) return 0;
   int changes = 0;
   const std::vector<NodeId> order = graph.order();

@@ -88,8 +88,15 @@ void bypass(Graph& graph, NodeId id, ValueId from) {
   }
 }
 
-std::optional<std::vector<InferredValue>> try_infer(const Graph& graph, std::int64_t batch) {
-  auto inferred = infer_shapes(graph, default_input_shapes(graph, batch), true);
+std::optional<std::vector<InferredValue>> try_infer(const Graph& graph, std::int64_t other) {
+  std::vector<Shape> shapes = default_input_shapes(graph, 2);
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    const auto& declared = graph.value(graph.inputs()[i]).shape;
+    for (std::size_t d = 0; d < shapes[i].size(); ++d) {
+      if ((*declared)[d].size < 0 && shapes[i][d] == 1) shapes[i][d] = other;
+    }
+  }
+  auto inferred = infer_shapes(graph, shapes, true);
   if (!inferred) return std::nullopt;
   return std::move(*inferred);
 }

@@ -27,9 +27,9 @@ bool can_bypass(const Graph& graph, NodeId node, ValueId from);
 // can_bypass() must hold.
 void bypass(Graph& graph, NodeId node, ValueId from);
 
-// Types and shapes with each unknown dimension bound to a stand-in (see default_input_shapes). Nothing when a rule
-// fails.
-std::optional<std::vector<InferredValue>> try_infer(const Graph& graph, std::int64_t batch);
+// Types and shapes with each unknown dimension bound to a stand-in: 2 for the batch, `other` elsewhere. With `other`
+// past 1, two shapes that agree here agree in every run. Nothing when a rule fails.
+std::optional<std::vector<InferredValue>> try_infer(const Graph& graph, std::int64_t other = 64);
 // True when every graph input has a fully declared shape, so that inferred shapes hold for every run.
 bool has_static_inputs(const Graph& graph);
 
