@@ -57,7 +57,11 @@ bool PlanBuilder::is_kept(ValueId id) const {
 }
 
 bool PlanBuilder::is_internal(ValueId id) const {
-  return options_.fuse && graph_.value(id).consumers.size() == 1 && !is_kept(id) && !graph_.is_output(id);
+  return options_.fuse && is_sole_use(id);
+}
+
+bool PlanBuilder::is_sole_use(ValueId id) const {
+  return graph_.value(id).consumers.size() == 1 && !is_kept(id) && !graph_.is_output(id);
 }
 
 bool PlanBuilder::layouts_coincide(ValueId id) const {

@@ -26,6 +26,7 @@ class PlanBuilder {
   bool is_kept(graph::ValueId id) const;
   // True when a fusion may leave `id` unmaterialized: one reader, not kept, no graph output.
   bool is_internal(graph::ValueId id) const;
+  bool is_sole_use(graph::ValueId id) const;   // the same, whether or not this plan fuses
 
   // A slot holding `id` in this form and layout; adds conversion steps when it does not exist yet.
   // Errors: internal (no such value yet; codes asked of a value without note).

@@ -85,7 +85,7 @@ Result<bool> make_binary(PlanBuilder& builder, NodeId id) {
   auto step = std::make_unique<BinaryStep>();
   ValueId y = node.outputs[0];
   const auto& readers = builder.graph().value(y).consumers;
-  if (builder.is_internal(y) && !builder.has_note(y) && builder.graph().node(readers[0]).absorbed_by == id) {
+  if (builder.is_sole_use(y) && !builder.has_note(y) && builder.graph().node(readers[0]).absorbed_by == id) {
     if (const auto clamp = clamp_of(builder.graph(), readers[0])) {
       step->clamp = *clamp;
       y = builder.graph().node(readers[0]).outputs[0];

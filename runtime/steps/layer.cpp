@@ -23,8 +23,10 @@ NodeId absorbed_reader(const PlanBuilder& builder, ValueId value, NodeId by) {
 }
 
 // Bounds of the activation `by` has absorbed behind `value`, moving `value` past it.
-bool absorb_activation(const PlanBuilder& builder, NodeId by, ValueId& value, FusedLayer& fused) {
-  if (!builder.is_internal(value) || builder.has_note(value)) return false;
+// An integer layer always takes its activation along: a detour through floats would round twice.
+bool absorb_activation(const PlanBuilder& builder, NodeId by, bool is_integer, ValueId& value, FusedLayer& fused) {
+  const bool is_alone = is_integer ? builder.is_sole_use(value) : builder.is_internal(value);
+  if (!is_alone || builder.has_note(value)) return false;
   const NodeId reader = absorbed_reader(builder, value, by);
   if (!reader.is_valid()) return false;
   const auto clamp = clamp_of(builder.graph(), reader);
@@ -48,7 +50,7 @@ void absorb_residual(const PlanBuilder& builder, bool is_integer, FusedLayer& fu
   FusedLayer trial = fused;
   trial.absorbed.push_back(add);
   trial.output = sum;
-  absorb_activation(builder, add, trial.output, trial);
+  absorb_activation(builder, add, is_integer, trial.output, trial);
   // Integer: both operands and the result must be stored as codes, or the one-pass form would round elsewhere than the
   // node-by-node form. Float: none of them may be.
   const bool all_codes = builder.has_note(mid) && builder.has_note(other) && builder.has_note(trial.output);
@@ -115,7 +117,7 @@ FusedLayer fuse_layer(const PlanBuilder& builder, const Layer& layer, bool is_in
   FusedLayer fused;
   fused.layer = layer;
   fused.output = builder.graph().node(layer.node).outputs[0];
-  if (!absorb_activation(builder, layer.node, fused.output, fused)) absorb_residual(builder, is_integer, fused);
+  if (!absorb_activation(builder, layer.node, is_integer, fused.output, fused)) absorb_residual(builder, is_integer, fused);
   return fused;
 }
 
