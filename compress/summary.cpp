@@ -125,6 +125,7 @@ void fill_budget_rows(Session& session) {
     if (budget.latency && (base || !budget.latency->is_share)) limit = budget.latency->absolute(base.value_or(0));
     add("latency", "us", limit, predicted("latency"), report.latency.final.median);
   }
+  if (has_search) add("loss", "nats", {}, predicted("loss"), session.measured_loss);
   if (budget.peak_memory) {
     exporter::Figure limit;
     if (report.memory.baseline_peak || !budget.peak_memory->is_share) limit = budget.peak_memory->absolute(report.memory.baseline_peak.value_or(0));

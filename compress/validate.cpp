@@ -85,6 +85,7 @@ Status compare_metric(Session& session) {
   row.agreement = final.agreement.value;
   row.result = "KL " + std::to_string(final.kl.value) + " nats, SQNR " + std::to_string(final.sqnr_db.value) + " dB";
   session.report.checks.push_back(row);
+  session.measured_loss = final.kl.value;
   return {};
 }
 
