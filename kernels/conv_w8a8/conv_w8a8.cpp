@@ -15,8 +15,9 @@
 namespace ctk::kernels {
 namespace {
 
-// Strip and a panel of weights should share the first two cache levels.
-constexpr std::size_t kStripBytes = 24 << 10;
+// Small weights: the strip should lie in the first-level cache. Large ones are read from afar for every strip, so
+// strips are larger and fewer.
+constexpr std::size_t kStripBytes = 24 << 10, kLargeStripBytes = 128 << 10, kSmallWeightBytes = 128 << 10;
 constexpr std::int64_t kMostPixels = 1024;
 
 std::size_t round_up(std::size_t value, std::size_t step) {
@@ -65,10 +66,11 @@ struct Block {
 
 Block block_of(const GemmIntRow& row, const Strip& strip) {
   const ConvShape& s = strip.shape;
+  const std::size_t most = group_packed_bytes(row, s) <= kSmallWeightBytes ? kStripBytes : kLargeStripBytes;
   Block b{1, s.out_width};
-  if (strip.bytes(1, b.width) <= kStripBytes && s.out_width <= kMostPixels) {
+  if (strip.bytes(1, b.width) <= most && s.out_width <= kMostPixels) {
     while (b.height < s.out_height && (b.height + 1) * b.width <= kMostPixels &&
-           strip.bytes(b.height + 1, b.width) <= kStripBytes) {
+           strip.bytes(b.height + 1, b.width) <= most) {
       ++b.height;
     }
     return b;
@@ -76,7 +78,7 @@ Block block_of(const GemmIntRow& row, const Strip& strip) {
   // One tile of pixels at least; then as many tiles as fit.
   const std::int64_t tile = static_cast<std::int64_t>(row.m_step);
   b.width = std::min(tile, s.out_width);
-  while (b.width + tile <= std::min(s.out_width, kMostPixels) && strip.bytes(1, b.width + tile) <= kStripBytes) {
+  while (b.width + tile <= std::min(s.out_width, kMostPixels) && strip.bytes(1, b.width + tile) <= most) {
     b.width += tile;
   }
   return b;
@@ -105,7 +107,8 @@ struct Job {
       : row(row),
         shape(shape),
         segments(segments_of(row, shape)),
-        strip(row, shape, segments.taps > 1, row.k_step),  // the last segment may read its padding
+        strip({row.stage, row.element_bytes}, shape, segments.taps > 1,
+              row.k_step),  // the last segment may read its padding
         block(block_of(row, strip)),
         group_bytes(group_packed_bytes(row, shape)) {
     layout.offsets = round_up(size(block.height * block.width) * sizeof(void*), 64);

@@ -10,8 +10,9 @@
 namespace ctk::kernels {
 namespace {
 
-// Transformed inputs and one panel's sums stay in the second-level cache beside the panel's weights.
-constexpr std::size_t kScratchBytes = 160 << 10;
+// Transformed inputs and one panel's sums stay in the second-level cache beside the panel's weights. Weights too large
+// for that cache are read from afar once a block: blocks are then larger and fewer.
+constexpr std::size_t kScratchBytes = 160 << 10, kLargeScratchBytes = 352 << 10, kSmallWeightBytes = 256 << 10;
 constexpr std::int64_t kMostTiles = 60;
 constexpr std::size_t kSlack = 16;  // elements
 
@@ -25,6 +26,14 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
 }
 
+Staging staging_of(const GemmIntRow& row) {
+  return {row.winograd->stage, sizeof(std::int16_t)};
+}
+
+std::size_t weight_bytes(const ConvShape& s) {
+  return size(32 * s.in_channels * s.out_channels);
+}
+
 // Tiles of one block: some full rows of tiles, or a stretch of one row.
 struct Tiles {
   std::int64_t rows = 1, columns = 1;
@@ -32,8 +41,9 @@ struct Tiles {
 
 Tiles block_of(const GemmIntRow& row, const ConvShape& s) {
   const std::int64_t width = ceil_div(s.out_width, 2), height = ceil_div(s.out_height, 2);
+  const std::size_t bytes = weight_bytes(s) <= kSmallWeightBytes ? kScratchBytes : kLargeScratchBytes;
   std::int64_t most = static_cast<std::int64_t>(row.winograd->m_step);
-  while (most < kMostTiles && row.winograd->scratch_bytes(size(s.in_channels), size(most + 1)) <= kScratchBytes) ++most;
+  while (most < kMostTiles && row.winograd->scratch_bytes(size(s.in_channels), size(most + 1)) <= bytes) ++most;
   if (width > most) return {1, most};
   return {std::min(height, most / width), width};
 }
@@ -60,7 +70,7 @@ struct Job {
     b.tile_columns = size(t.columns);
     b.channels = size(shape.in_channels);
     b.strip = reinterpret_cast<const std::int16_t*>(scratch);
-    b.strip_row = strip.row_bytes(out.width) / row.element_bytes;
+    b.strip_row = strip.row_bytes(out.width) / strip.staging.element_bytes;
     b.height = size(std::min(out.height, shape.out_height - out.y));
     b.width = size(std::min(out.width, shape.out_width - out.x));
     b.packed = packed;
@@ -80,11 +90,10 @@ bool takes_winograd(const GemmIntRow& row, const ConvShape& s) {
   const bool fits = row.winograd != nullptr && !s.is_transposed && s.groups == 1 && s.kernel_height == 3 &&
                     s.kernel_width == 3 && s.stride_height == 1 && s.stride_width == 1 && s.dilation_height == 1 &&
                     s.dilation_width == 1 && size(s.in_channels) <= kWinogradMostChannels;
-  if (!fits || s.in_channels < 8) return false;
+  if (!fits || size(s.in_channels) < row.winograd_channels) return false;
   // Transformed weights are 3.6 times as large: they must be met often, or stay in the second-level cache.
   const std::int64_t tiles = s.batch * ceil_div(s.out_height, 2) * ceil_div(s.out_width, 2);
-  const std::int64_t weight_bytes = 32 * s.in_channels * s.out_channels;
-  return tiles >= 32 || (tiles >= 4 && weight_bytes <= (512 << 10));
+  return tiles >= 32 || (tiles >= 4 && weight_bytes(s) <= 2 * kSmallWeightBytes);
 }
 
 std::size_t conv_winograd_packed_bytes(const GemmIntRow& row, const ConvShape& s) {
@@ -97,13 +106,13 @@ void conv_winograd_pack(const GemmIntRow& row, const ConvShape& s, const std::in
 
 std::size_t conv_winograd_scratch_bytes(const GemmIntRow& row, const ConvShape& s) {
   const Tiles t = block_of(row, s);
-  return round_up(Strip(row, s, true, kSlack).bytes(2 * t.rows, 2 * t.columns), 64) +
+  return round_up(Strip(staging_of(row), s, true, kSlack).bytes(2 * t.rows, 2 * t.columns), 64) +
          round_up(row.winograd->scratch_bytes(size(s.in_channels), size(t.rows * t.columns)), 64);
 }
 
 void conv_winograd(const GemmIntRow& row, const ConvShape& s, const void* packed, const std::uint8_t* x,
                    std::uint8_t x_zero_point, const EpilogueInt& epilogue, void* y, void* scratch) {
-  const Strip strip(row, s, true, kSlack);
+  const Strip strip(staging_of(row), s, true, kSlack);
   const Tiles block = block_of(row, s);
   const Job job{row,    s, strip,        block,    round_up(strip.bytes(2 * block.rows, 2 * block.columns), 64),
                 packed, x, x_zero_point, epilogue, y};

@@ -12,22 +12,22 @@ std::size_t size(std::int64_t value) {
 
 }  // namespace
 
-Strip::Strip(const GemmIntRow& row, const ConvShape& shape, bool adjacent, std::size_t slack_elements)
-    : row(row),
+Strip::Strip(const Staging& staging, const ConvShape& shape, bool adjacent, std::size_t slack_elements)
+    : staging(staging),
       shape(shape),
       vertical(height_axis(shape)),
       horizontal(width_axis(shape)),
-      pixel(size(shape.in_channels) * row.element_bytes),
-      slack(slack_elements * row.element_bytes) {
+      pixel(size(shape.in_channels) * staging.element_bytes),
+      slack(slack_elements * staging.element_bytes) {
   if (!adjacent && pixel % 512 == 0) pixel += 64;
 }
 
 void Strip::stage_padding(std::int64_t pixels, std::uint8_t zero_point, char* out) const {
   std::uint8_t codes[64];
   std::memset(codes, zero_point, sizeof(codes));
-  const std::size_t count = size(pixels) * pixel / row.element_bytes;
+  const std::size_t count = size(pixels) * pixel / staging.element_bytes;
   for (std::size_t i = 0; i < count; i += sizeof(codes)) {
-    row.stage(codes, std::min(sizeof(codes), count - i), out + i * row.element_bytes);
+    staging.stage(codes, std::min(sizeof(codes), count - i), out + i * staging.element_bytes);
   }
 }
 
@@ -35,7 +35,7 @@ void Strip::stage_line(const OutputBlock& block, const std::uint8_t* line, std::
   const std::size_t channels = size(shape.in_channels);
   const std::int64_t span = horizontal.span(block.width);
   if (line == nullptr) return stage_padding(span, zero_point, out);
-  const bool has_gaps = pixel != channels * row.element_bytes;
+  const bool has_gaps = pixel != channels * staging.element_bytes;
   const bool runs = !has_gaps && !horizontal.is_transposed && (!horizontal.is_sampled() || horizontal.stride == 1);
   for (std::int64_t at = 0; at < span;) {
     const std::int64_t i = horizontal.source(block.x, at);
@@ -45,7 +45,7 @@ void Strip::stage_line(const OutputBlock& block, const std::uint8_t* line, std::
       stage_padding(run, zero_point, out + size(at) * pixel);
     } else {
       if (runs) run = std::min(span - at, horizontal.in - i);
-      row.stage(line + size(i) * channels, size(run) * channels, out + size(at) * pixel);
+      staging.stage(line + size(i) * channels, size(run) * channels, out + size(at) * pixel);
     }
     at += run;
   }

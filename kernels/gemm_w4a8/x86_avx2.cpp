@@ -6,6 +6,7 @@
 
 #include "kernels/epilogue_x86_avx2.h"
 #include "kernels/gemm_w8a8/quad_panels.h"
+#include "kernels/winograd_w8a8/winograd_w8a8.h"
 
 namespace ctk::kernels {
 namespace {
@@ -30,8 +31,20 @@ inline void add_quad(__m256i& sum0, __m256i& sum1, const char* at, __m256i w0, _
       : [at] "m"(*reinterpret_cast<const char(*)[kQuad]>(at)), [w0] "x"(w0), [w1] "x"(w1));
 }
 
-// Rows row..row+M-1 of 16 columns. bias and multiplier: 16 elements.
-template <std::size_t M>
+// The same for eight columns.
+inline void add_quad(__m256i& sum, const char* at, __m256i w) {
+  __m256i x;
+  __asm__(
+      "vpbroadcastd %[at], %[x]\n\t"
+      "vpmaddubsw %[w], %[x], %[x]\n\t"
+      "vpaddw %[x], %[sum], %[sum]"
+      : [sum] "+x"(sum), [x] "=&x"(x)
+      : [at] "m"(*reinterpret_cast<const char(*)[kQuad]>(at)), [w] "x"(w));
+}
+
+// Rows row..row+M-1 of 16 columns. bias and multiplier: 16 elements. H: halves of the panel, 1 when no more than eight
+// of its columns exist.
+template <std::size_t M, std::size_t H>
 void tile(const GemmStaged& g, const Finish16& finish, std::size_t row, std::size_t column, std::size_t columns,
           const std::int32_t* bias, const float* multiplier) {
   // 32-bit sums of the even and odd halves of quads live in memory; they are met once in eight quads.
@@ -57,9 +70,15 @@ void tile(const GemmStaged& g, const Finish16& finish, std::size_t row, std::siz
       CTK_UNROLL
       for (std::size_t i = 0; i < M; ++i) acc[i][0] = acc[i][1] = _mm256_setzero_si256();
       for (std::size_t q = begin; q < end; ++q, w += kColumns * kQuad) {
-        const __m256i w0 = load(w), w1 = load(w + 32);
-        CTK_UNROLL
-        for (std::size_t i = 0; i < M; ++i) add_quad(acc[i][0], acc[i][1], a[i] + q * kQuad, w0, w1);
+        if constexpr (H == 2) {
+          const __m256i w0 = load(w), w1 = load(w + 32);
+          CTK_UNROLL
+          for (std::size_t i = 0; i < M; ++i) add_quad(acc[i][0], acc[i][1], a[i] + q * kQuad, w0, w1);
+        } else {
+          const __m256i w0 = load(w);
+          CTK_UNROLL
+          for (std::size_t i = 0; i < M; ++i) add_quad(acc[i][0], a[i] + q * kQuad, w0);
+        }
       }
       CTK_UNROLL
       for (std::size_t i = 0; i < M; ++i) {
@@ -76,6 +95,18 @@ void tile(const GemmStaged& g, const Finish16& finish, std::size_t row, std::siz
   }
 }
 
+template <std::size_t H>
+void all_rows(const GemmStaged& g, const Finish16& finish, std::size_t column, std::size_t columns,
+              const std::int32_t* bias, const float* multiplier) {
+  std::size_t row = 0;
+  for (; row + kRows <= g.m; row += kRows) tile<kRows, H>(g, finish, row, column, columns, bias, multiplier);
+  if (g.m - row == 5) tile<5, H>(g, finish, row, column, columns, bias, multiplier);
+  if (g.m - row == 4) tile<4, H>(g, finish, row, column, columns, bias, multiplier);
+  if (g.m - row == 3) tile<3, H>(g, finish, row, column, columns, bias, multiplier);
+  if (g.m - row == 2) tile<2, H>(g, finish, row, column, columns, bias, multiplier);
+  if (g.m - row == 1) tile<1, H>(g, finish, row, column, columns, bias, multiplier);
+}
+
 void run_staged(const GemmStaged& g, std::size_t n_begin, std::size_t n_end) {
   const Finish16 finish = finish16_of(g.epilogue);
   for (std::size_t column = n_begin; column < n_end; column += kColumns) {
@@ -84,32 +115,17 @@ void run_staged(const GemmStaged& g, std::size_t n_begin, std::size_t n_end) {
     float multiplier[kColumns] = {};
     std::memcpy(bias, g.epilogue.bias + column, columns * sizeof(bias[0]));
     std::memcpy(multiplier, g.epilogue.multiplier + column, columns * sizeof(multiplier[0]));
-    std::size_t row = 0;
-    for (; row + kRows <= g.m; row += kRows) tile<kRows>(g, finish, row, column, columns, bias, multiplier);
-    switch (g.m - row) {
-      case 5:
-        tile<5>(g, finish, row, column, columns, bias, multiplier);
-        break;
-      case 4:
-        tile<4>(g, finish, row, column, columns, bias, multiplier);
-        break;
-      case 3:
-        tile<3>(g, finish, row, column, columns, bias, multiplier);
-        break;
-      case 2:
-        tile<2>(g, finish, row, column, columns, bias, multiplier);
-        break;
-      case 1:
-        tile<1>(g, finish, row, column, columns, bias, multiplier);
-        break;
-      default:
-        break;
+    if (columns > 8) {
+      all_rows<2>(g, finish, column, columns, bias, multiplier);
+    } else {
+      all_rows<1>(g, finish, column, columns, bias, multiplier);
     }
   }
 }
 
 }  // namespace
 
+extern const WinogradRow winograd_w8a8_6x16_x86_avx2;
 extern const GemmIntRow gemm_w4a8_6x16_x86_avx2;
 constinit const GemmIntRow gemm_w4a8_6x16_x86_avx2{
     .isa = Isa::x86_avx2,
@@ -122,6 +138,8 @@ constinit const GemmIntRow gemm_w4a8_6x16_x86_avx2{
     .pack = pack,
     .stage = stage,
     .run_staged = run_staged,
+    .winograd = &winograd_w8a8_6x16_x86_avx2,  // beats 8-bit products once its transforms are paid for
+    .winograd_channels = 24,
 };
 
 }  // namespace ctk::kernels

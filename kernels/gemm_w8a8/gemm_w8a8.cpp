@@ -13,8 +13,9 @@ std::size_t round_up(std::size_t value, std::size_t step) {
   return (value + step - 1) / step * step;
 }
 
-// A block of staged rows should stay in the first-level cache beside a panel of weights.
-constexpr std::size_t kBlockBytes = 24 << 10;
+// A block of staged rows stays in the second-level cache while the panels of weights pass by; a tile of them and a
+// panel share the first.
+constexpr std::size_t kBlockBytes = 64 << 10;
 constexpr std::size_t kMostRows = 192;
 
 // Rows a multiple of 512 bytes apart fall on the same few cache sets: read side by side, they evict each other.

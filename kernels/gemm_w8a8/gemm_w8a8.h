@@ -55,9 +55,10 @@ struct GemmIntRow {
   // Computes columns [n_begin, n_end) of all m rows, single-threaded; n_begin is a multiple of n_step.
   // bias/multiplier/c/residual are for column 0.
   void (*run_staged)(const GemmStaged& g, std::size_t n_begin, std::size_t n_end);
-  // What conv_int may use instead for 3x3 convolutions of stride 1, with the same bits; null: nothing.
-  // Its activations are staged by stage().
+  // What conv_int may use instead for 3x3 convolutions of stride 1 with at least winograd_channels input channels, with
+  // the same bits; null: nothing.
   const WinogradRow* winograd = nullptr;
+  std::size_t winograd_channels = 0;
 };
 
 std::span<const GemmIntRow> gemm_w8a8_rows();

@@ -36,16 +36,6 @@ void pack(const std::int8_t* w, std::size_t n, std::size_t k, void* packed) {
   }
 }
 
-void stage(const std::uint8_t* x, std::size_t count, void* staged) {
-  std::int16_t* out = static_cast<std::int16_t*>(staged);
-  std::size_t i = 0;
-  for (; i + 16 <= count; i += 16) {
-    const __m128i codes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(x + i));
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i), _mm256_cvtepu8_epi16(codes));
-  }
-  for (; i < count; ++i) out[i] = x[i];
-}
-
 // 16 columns of the product: what the tiles of one panel share.
 struct Panel {
   const std::int8_t* weights;
@@ -58,7 +48,8 @@ inline __m256i widened(const std::int8_t* w) {
   return _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(w)));
 }
 
-template <std::size_t M>
+// Rows row..row+M-1. H: halves of the panel, 1 when no more than eight of its columns exist.
+template <std::size_t M, std::size_t H>
 void tile(const GemmStaged& g, const Finish16& finish, const Panel& panel, std::size_t row) {
   __m256i acc[M][2];
   CTK_UNROLL
@@ -76,9 +67,15 @@ void tile(const GemmStaged& g, const Finish16& finish, const Panel& panel, std::
       __asm__("" : "+r"(a[i]));  // keep the sum: adding it up again for every load costs a slot each
     }
     for (std::size_t p = 0; p < pairs; ++p, w += kColumns * kPair) {
-      const __m256i w0 = widened(w), w1 = widened(w + 16);
-      CTK_UNROLL
-      for (std::size_t i = 0; i < M; ++i) add_pair(acc[i][0], acc[i][1], a[i] + p * sizeof(std::int32_t), w0, w1);
+      if constexpr (H == 2) {
+        const __m256i w0 = widened(w), w1 = widened(w + 16);
+        CTK_UNROLL
+        for (std::size_t i = 0; i < M; ++i) add_pair(acc[i][0], acc[i][1], a[i] + p * sizeof(std::int32_t), w0, w1);
+      } else {
+        const __m256i w0 = widened(w);
+        CTK_UNROLL
+        for (std::size_t i = 0; i < M; ++i) add_pair(acc[i][0], a[i] + p * sizeof(std::int32_t), w0);
+      }
     }
   }
   CTK_UNROLL
@@ -105,30 +102,25 @@ Panel panel_at(const GemmStaged& g, std::size_t column, std::size_t n_end) {
   return panel;
 }
 
+template <std::size_t H>
+void all_rows(const GemmStaged& g, const Finish16& finish, const Panel& panel) {
+  std::size_t row = 0;
+  for (; row + kRows <= g.m; row += kRows) tile<kRows, H>(g, finish, panel, row);
+  if (g.m - row == 5) tile<5, H>(g, finish, panel, row);
+  if (g.m - row == 4) tile<4, H>(g, finish, panel, row);
+  if (g.m - row == 3) tile<3, H>(g, finish, panel, row);
+  if (g.m - row == 2) tile<2, H>(g, finish, panel, row);
+  if (g.m - row == 1) tile<1, H>(g, finish, panel, row);
+}
+
 void run_staged(const GemmStaged& g, std::size_t n_begin, std::size_t n_end) {
   const Finish16 finish = finish16_of(g.epilogue);
   for (std::size_t column = n_begin; column < n_end; column += kColumns) {
     const Panel panel = panel_at(g, column, n_end);
-    std::size_t row = 0;
-    for (; row + kRows <= g.m; row += kRows) tile<kRows>(g, finish, panel, row);
-    switch (g.m - row) {
-      case 5:
-        tile<5>(g, finish, panel, row);
-        break;
-      case 4:
-        tile<4>(g, finish, panel, row);
-        break;
-      case 3:
-        tile<3>(g, finish, panel, row);
-        break;
-      case 2:
-        tile<2>(g, finish, panel, row);
-        break;
-      case 1:
-        tile<1>(g, finish, panel, row);
-        break;
-      default:
-        break;
+    if (panel.columns > 8) {
+      all_rows<2>(g, finish, panel);
+    } else {
+      all_rows<1>(g, finish, panel);
     }
   }
 }
@@ -146,9 +138,10 @@ constinit const GemmIntRow gemm_w8a8_6x16_x86_avx2{
     .element_bytes = sizeof(std::int16_t),
     .packed_bytes = packed_bytes,
     .pack = pack,
-    .stage = stage,
+    .stage = widen,
     .run_staged = run_staged,
     .winograd = &winograd_w8a8_6x16_x86_avx2,
+    .winograd_channels = 8,
 };
 
 }  // namespace ctk::kernels

@@ -36,6 +36,7 @@ struct WinogradRow {
   std::size_t (*packed_bytes)(std::size_t n, std::size_t channels);
   // codes: int8 [n, channels, 3, 3].
   void (*pack)(const std::int8_t* codes, std::size_t n, std::size_t channels, void* packed);
+  void (*stage)(const std::uint8_t* x, std::size_t count, void* staged);  // to int16
   std::size_t (*scratch_bytes)(std::size_t channels, std::size_t tiles);
   void (*run)(const WinogradBlock& block, std::size_t n_begin, std::size_t n_end);
 };

@@ -113,8 +113,8 @@ void transform_inputs(const WinogradBlock& b, std::int16_t* v) {
   }
 }
 
-// M tiles of one place times 16 columns.
-template <std::size_t M>
+// M tiles of one place times 16 columns. H: halves of the panel, 1 when no more than eight of its columns exist.
+template <std::size_t M, std::size_t H>
 void products(const std::int16_t* v, std::size_t pitch, const std::int16_t* w, std::size_t pairs, std::int32_t* sums) {
   __m256i acc[M][2];
   const char* a[M];
@@ -125,9 +125,15 @@ void products(const std::int16_t* v, std::size_t pitch, const std::int16_t* w, s
     __asm__("" : "+r"(a[i]));  // keep the sum: adding it up again for every load costs a slot each
   }
   for (std::size_t p = 0; p < pairs; ++p, w += 2 * kColumns) {
-    const __m256i w0 = load(w), w1 = load(w + kColumns);
-    CTK_UNROLL
-    for (std::size_t i = 0; i < M; ++i) add_pair(acc[i][0], acc[i][1], a[i] + p * sizeof(std::int32_t), w0, w1);
+    if constexpr (H == 2) {
+      const __m256i w0 = load(w), w1 = load(w + kColumns);
+      CTK_UNROLL
+      for (std::size_t i = 0; i < M; ++i) add_pair(acc[i][0], acc[i][1], a[i] + p * sizeof(std::int32_t), w0, w1);
+    } else {
+      const __m256i w0 = load(w);
+      CTK_UNROLL
+      for (std::size_t i = 0; i < M; ++i) add_pair(acc[i][0], a[i] + p * sizeof(std::int32_t), w0);
+    }
   }
   CTK_UNROLL
   for (std::size_t i = 0; i < M; ++i) {
@@ -136,31 +142,18 @@ void products(const std::int16_t* v, std::size_t pitch, const std::int16_t* w, s
   }
 }
 
+template <std::size_t H>
 void all_products(const std::int16_t* v, std::size_t tiles, std::size_t pitch, const std::int16_t* w, std::size_t pairs,
                   std::int32_t* sums) {
   std::size_t t = 0;
-  for (; t + kRows <= tiles; t += kRows) products<kRows>(v + t * pitch, pitch, w, pairs, sums + t * kSumsPitch);
+  for (; t + kRows <= tiles; t += kRows) products<kRows, H>(v + t * pitch, pitch, w, pairs, sums + t * kSumsPitch);
   v += t * pitch;
   sums += t * kSumsPitch;
-  switch (tiles - t) {
-    case 5:
-      products<5>(v, pitch, w, pairs, sums);
-      break;
-    case 4:
-      products<4>(v, pitch, w, pairs, sums);
-      break;
-    case 3:
-      products<3>(v, pitch, w, pairs, sums);
-      break;
-    case 2:
-      products<2>(v, pitch, w, pairs, sums);
-      break;
-    case 1:
-      products<1>(v, pitch, w, pairs, sums);
-      break;
-    default:
-      break;
-  }
+  if (tiles - t == 5) products<5, H>(v, pitch, w, pairs, sums);
+  if (tiles - t == 4) products<4, H>(v, pitch, w, pairs, sums);
+  if (tiles - t == 3) products<3, H>(v, pitch, w, pairs, sums);
+  if (tiles - t == 2) products<2, H>(v, pitch, w, pairs, sums);
+  if (tiles - t == 1) products<1, H>(v, pitch, w, pairs, sums);
 }
 
 inline __m256i sum3(__m256i a, __m256i b, __m256i c) {
@@ -215,10 +208,15 @@ void run(const WinogradBlock& b, std::size_t n_begin, std::size_t n_end) {
   const Finish16 finish = finish16_of(b.epilogue);
   for (std::size_t column = n_begin; column < n_end; column += kColumns) {
     const std::int16_t* w = static_cast<const std::int16_t*>(b.packed) + column * kPlaces * pairs * 2;
-    for (std::size_t i = 0; i < kPlaces; ++i) {
-      all_products(v + i * place, tiles, pitch, w + i * pairs * 2 * kColumns, pairs, sums + i * kColumns);
-    }
     const std::size_t columns = n_end - column < kColumns ? n_end - column : kColumns;
+    for (std::size_t i = 0; i < kPlaces; ++i) {
+      const std::int16_t* weights = w + i * pairs * 2 * kColumns;
+      if (columns > 8) {
+        all_products<2>(v + i * place, tiles, pitch, weights, pairs, sums + i * kColumns);
+      } else {
+        all_products<1>(v + i * place, tiles, pitch, weights, pairs, sums + i * kColumns);
+      }
+    }
     std::int32_t bias[kColumns] = {};
     float multiplier[kColumns] = {};
     std::memcpy(bias, b.epilogue.bias + column, columns * sizeof(bias[0]));
@@ -236,6 +234,7 @@ constinit const WinogradRow winograd_w8a8_6x16_x86_avx2{
     .n_step = kColumns,
     .packed_bytes = packed_bytes,
     .pack = pack,
+    .stage = widen,
     .scratch_bytes = scratch_bytes,
     .run = run,
 };

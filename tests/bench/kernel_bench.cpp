@@ -1,5 +1,6 @@
-// Times the integer kernels on the layer shapes of small CNNs: one line a shape and row, least time of many runs.
-// Columns: microseconds, multiply-adds per second, and per cycle at the clock measured beside each shape.
+// Times the integer kernels, and the float one beside them, on the layer shapes of small CNNs: one line a shape and
+// row, least time of many runs. Columns: microseconds, multiply-adds per second, and per cycle at the clock measured
+// beside each shape.
 //   taskset -c 1 kernel_bench [threads] [substring of the row's name]
 #include <algorithm>
 #include <chrono>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "core/parallel.h"
+#include "kernels/conv_fp32/conv_fp32.h"
 #include "kernels/conv_w8a8/conv_w8a8.h"
 #include "kernels/depthwise_w8a8/depthwise_w8a8.h"
 #include "kernels/gemm_w4a8/gemm_w4a8.h"
@@ -110,6 +112,19 @@ void bench_conv(const std::string& name, const ConvShape& s, const GemmIntRow& r
   report(name, row.name, static_cast<double>(s.pixels() * s.out_channels * s.reduction()), time);
 }
 
+void bench_float(const std::string& name, const ConvShape& s, const GemmFloatRow& row) {
+  std::vector<float> x(static_cast<std::size_t>(s.batch * s.in_height * s.in_width * s.in_channels), 0.5f);
+  std::vector<float> w(static_cast<std::size_t>(s.out_channels * s.reduction()), 0.25f);
+  std::vector<float> y(static_cast<std::size_t>(s.pixels() * s.out_channels));
+  std::vector<char> packed = aligned(conv_float_packed_bytes(row, s));
+  std::vector<char> scratch = aligned(conv_float_scratch_bytes(row, s, threads()));
+  conv_float_pack(row, s, w.data(), start(packed));
+  EpilogueFloat e;
+  e.high = 1e9f;
+  const double time = least_seconds([&] { conv_float(row, s, start(packed), x.data(), e, y.data(), start(scratch)); });
+  report(name, row.name, static_cast<double>(s.pixels() * s.out_channels * s.reduction()), time);
+}
+
 void bench_depthwise(const std::string& name, const ConvShape& s, const DepthwiseIntRow& row) {
   Data d(s);
   std::vector<char> packed = aligned(depthwise_int_packed_bytes(row, s));
@@ -139,6 +154,9 @@ int main(int argc, char** argv) {
       {"7x7x960 1x1 320", conv(7, 960, 320, 1)},      {"1x1x1280 1x1 1000", conv(1, 1280, 1000, 1)},
   };
   for (const auto& [name, shape] : convolutions) {
+    for (const GemmFloatRow& row : gemm_fp32_rows()) {
+      if (wanted(row.isa, row.name)) bench_float(name, shape, row);
+    }
     for (const GemmIntRow& row : gemm_w8a8_rows()) {
       if (wanted(row.isa, row.name)) bench_conv(name, shape, row);
     }

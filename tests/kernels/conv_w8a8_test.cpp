@@ -139,9 +139,10 @@ TEST(ConvW8A8, EqualsTheDirectLoopsOnThreeByThreeWindows) {
     }
     const std::vector<float> want = expected(c);
     set_threads(i % 16 == 0 ? uniform(random, 2, 4) : 1);
-    for_each_native_row(gemm_w8a8_rows(), [&](const GemmIntRow& row, const std::string& name) {
+    const auto check = [&](const GemmIntRow& row, const std::string& name) {
       ASSERT_EQ(computed(row, c), want) << name << ", seed " << seed << ", case " << i << ": " << text(c.shape);
-    });
+    };
+    for_each_native_row(gemm_w8a8_rows(), check);
     if (HasFatalFailure()) break;
   }
   set_threads(1);
