@@ -2,7 +2,6 @@
 #pragma once
 
 #include <limits>
-#include <optional>
 #include <vector>
 
 #include "kernels/epilogue.h"
@@ -17,24 +16,26 @@ class FloatOutput {
  public:
   FloatOutput(Random& random, std::size_t pixels, std::size_t channels, std::size_t stride, bool has_bias,
               Residual residual, bool is_clamped)
-      : pixels_(pixels), channels_(channels), stride_(stride), kind_(residual) {
-    const std::size_t size = pixels == 0 ? 0 : (pixels - 1) * stride + channels;
-    if (has_bias) bias_.emplace(random_floats(random, channels));
-    residual_values_ = random_floats(random, size);
-    if (residual == Residual::apart) residual_.emplace(residual_values_);
-    c_.emplace(residual_values_);
-    epilogue.bias = has_bias ? bias_->data() : nullptr;
+      : pixels_(pixels),
+        channels_(channels),
+        stride_(stride),
+        kind_(residual),
+        residual_values_(random_floats(random, pixels == 0 ? 0 : (pixels - 1) * stride + channels)),
+        bias_(random_floats(random, channels)),
+        residual_(residual_values_),
+        c_(residual_values_) {
+    epilogue.bias = has_bias ? bias_.data() : nullptr;
     if (residual != Residual::none) {
-      epilogue.residual = residual == Residual::apart ? residual_->data() : c_->data();
+      epilogue.residual = residual == Residual::apart ? residual_.data() : c_.data();
       epilogue.residual_stride = stride;
     }
     epilogue.low = is_clamped ? -0.25f : -std::numeric_limits<float>::infinity();
     epilogue.high = is_clamped ? 0.5f : std::numeric_limits<float>::infinity();
   }
 
-  float* data() { return c_->data(); }
-  std::vector<float> values() const { return c_->values(); }
-  void reset() { std::copy(residual_values_.begin(), residual_values_.end(), c_->data()); }
+  float* data() { return c_.data(); }
+  std::vector<float> values() const { return c_.values(); }
+  void reset() { std::copy(residual_values_.begin(), residual_values_.end(), c_.data()); }
   float bias(std::size_t channel) const { return epilogue.bias != nullptr ? epilogue.bias[channel] : 0.0f; }
 
   // What the output must hold when sum(pixel, channel) gives the sums; elements between the rows stay as they are.
@@ -59,7 +60,7 @@ class FloatOutput {
   std::size_t pixels_, channels_, stride_;
   Residual kind_;
   std::vector<float> residual_values_;
-  std::optional<FencedArray<float>> bias_, residual_, c_;
+  FencedArray<float> bias_, residual_, c_;
 };
 
 }  // namespace ctk::test
