@@ -186,9 +186,20 @@ class Writer {
     entry.set_value(value);
   }
 
+  // The first node of a name keeps it, a later one gets a number behind: ONNX Runtime refuses two of one name.
+  std::string distinct_name(const std::string& name) {
+    if (node_names_.insert(name).second) return name;
+    std::set<std::string> others;
+    for (NodeId id : graph_.order()) others.insert(graph_.node(id).name);
+    for (int number = 2;; ++number) {
+      const std::string tried = name + "_" + std::to_string(number);
+      if (!others.contains(tried) && node_names_.insert(tried).second) return tried;
+    }
+  }
+
   Status write_node(const Node& node) {
     auto& proto = *model_.mutable_graph()->add_node();
-    if (!node.name.empty()) proto.set_name(node.name);
+    if (!node.name.empty()) proto.set_name(distinct_name(node.name));
     if (!node.domain.empty()) proto.set_domain(node.domain);
     proto.set_op_type(node.op_type);
     const auto name_of_value = [&](ValueId id) { return id.is_valid() ? graph_.value(id).name : std::string(); };
@@ -220,6 +231,7 @@ class Writer {
   int opset_;
   std::string location_;
   std::set<ValueId> orphans_;
+  std::set<std::string> node_names_;  // written so far
   std::vector<Placement> placements_;
   ::onnx::ModelProto model_;
 };
