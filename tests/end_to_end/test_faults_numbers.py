@@ -1,0 +1,323 @@
+"""Known faults of other tools that ours must not have: degenerate values, exact integers, calibration, numbers that steer."""
+
+import json
+import os
+import random
+import subprocess
+import sys
+
+import numpy as np
+import onnx
+import pytest
+from conftest import Job, find_program, model_of, small_cnn
+from quantized import F32, compress_model, conv_model, gaussian, node, one_layer
+
+CONFIG, INPUT, BUDGET, GATE = 2, 3, 4, 5
+
+
+def scales_of(out) -> list[np.ndarray]:
+    return [out.arrays[n.input[1]] for op in ("QuantizeLinear", "DequantizeLinear") for n in out.nodes(op)]
+
+
+# --- degenerate values ---------------------------------------------------------------------------------------------------
+def test_b023_an_activation_that_is_always_zero_stays_zero(job):
+    W, b = gaussian(4, 3, 1, 1), gaussian(4, seed=1)
+    nodes = [node("Abs", ["x"], ["a"]), node("Neg", ["a"], ["n"]), node("Relu", ["n"], ["zero"]), node("Conv", ["zero", "W", "b"], ["y"], "layer")]
+    model = model_of(nodes, {"x": ([1, 3, 2, 2], F32)}, {"zero": ([1, 3, 2, 2], F32), "y": ([1, 4, 2, 2], F32)}, {"W": W, "b": b})
+    x = gaussian(8, 3, 2, 2, seed=2)
+    out = compress_model(job, model, {"x": x})
+    assert all(np.all(np.isfinite(s)) and np.all(s > 0) for s in scales_of(out))
+    zero, y = out.run(x=x[:1])
+    assert np.all(zero == 0)
+    assert np.abs(y - b[None, :, None, None]).max() <= np.abs(b).max() / 255 + 1e-6
+
+
+def test_b023_an_all_zero_channel_gives_exactly_its_bias(job):
+    W = gaussian(3, 4, 1, 1)
+    W[1] = 0
+    b = np.array([0.3, 0.7, -0.2], np.float32)
+    x = gaussian(8, 4, 2, 2, seed=2)
+    out = compress_model(job, conv_model(W, [1, 4, 2, 2], [1, 3, 2, 2], bias=b), {"x": x})
+    assert all(np.all(np.isfinite(s)) and np.all(s > 0) for s in scales_of(out))
+    # An output that is rounded itself can only hold multiples of its step.
+    low, high = out.range_of("y")
+    for got in (out.run(x=x[:1])[0], out.run_bundle(x=x[:1])["y"]):
+        assert np.abs(got[0, 1] - 0.7).max() <= (high - low) / 255 / 2 * 1.001
+
+
+def test_b023_a_constant_activation_comes_back_within_one_step(job):
+    x = np.full((8, 3, 2, 2), 0.5, np.float32)
+    W = np.eye(3, dtype=np.float32).reshape(3, 3, 1, 1)
+    out = compress_model(job, conv_model(W, [1, 3, 2, 2], [1, 3, 2, 2]), {"x": x})
+    assert all(np.all(np.isfinite(s)) and np.all(s > 0) for s in scales_of(out))
+    assert np.abs(out.run(x=x[:1])[0] - 0.5).max() <= 0.5 / 255 * 2
+
+
+@pytest.mark.parametrize("bad, word", [(np.nan, "NaN"), (np.inf, "infinite")])
+def test_b025_non_finite_weights_stop_before_anything_is_written(job, bad, word):
+    W = gaussian(16, 16)
+    W[3, 5] = bad
+    job.write(one_layer("MatMul", {"W": W}, [1, 16], [1, 16]), {"x": gaussian(8, 16)})
+    job.pipeline(calibrate={}, threads=1)
+    outcome = job.run()
+    assert outcome.code == INPUT
+    for told in ('"W"', "1 ", word, "[3,5]"):
+        assert told in outcome.error
+    assert not job.output.exists() or not [p for p in job.output.rglob("*.onnx")]
+
+
+def poisoned(value):
+    x = gaussian(4, 8)
+    x[2, 3] = value
+    return x
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_b026_a_bad_sample_is_named(job, value):
+    job.write(one_layer("MatMul", {"W": gaussian(8, 4)}, ["N", 8], ["N", 4]), {"x": poisoned(value)})
+    job.pipeline(calibrate={}, threads=1)
+    outcome = job.run()
+    assert outcome.code == INPUT and "2" in outcome.error and "x" in outcome.error
+
+
+def test_b026_a_bad_value_inside_the_network_is_named(job):
+    # 1 / 0 in sample 2: the input is clean, the quotient is not.
+    model = model_of([node("Div", ["one", "x"], ["d"], "divide"), node("MatMul", ["d", "W"], ["y"], "layer")], {"x": (["N", 8], F32)},
+                     {"y": (["N", 4], F32)}, {"one": np.ones(1, np.float32), "W": gaussian(8, 4)})
+    job.write(model, {"x": poisoned(0)})
+    job.pipeline(calibrate={}, threads=1)
+    outcome = job.run()
+    assert outcome.code == INPUT and "2" in outcome.error and '"d"' in outcome.error.replace("'", '"')
+
+
+def test_b026_a_skipped_sample_leaves_the_ranges_of_the_clean_ones(tmp_path, compress_run):
+    model = one_layer("MatMul", {"W": gaussian(8, 4)}, ["N", 8], ["N", 4])
+    x = poisoned(np.nan)
+    ranges = []
+    for name, data in (("bad", x), ("clean", x[[0, 1, 3]])):
+        (tmp_path / name).mkdir()
+        out = compress_model(Job(tmp_path / name, compress_run), model, {"x": data}, calibrate={"on_bad_sample": "skip"})
+        ranges.append([(r["name"], r["low"], r["high"]) for r in out.report["ranges"]])
+        assert ("skip" in out.warning_text().lower()) == (name == "bad")
+    assert ranges[0] == ranges[1]
+
+
+# --- exact integers ------------------------------------------------------------------------------------------------------
+# Codes 255 and 127 under scales of 1: the sum is 255 * 127 * K, 64770 at K = 2. int16 pair sums would give 32767.
+PROBE = """
+import json, sys, numpy as np, compress
+graph = compress.load(sys.argv[1])
+shape = [abs(d) for d in graph.inputs["x"][1]]
+y = graph.run({"x": np.full(shape, 255, np.float32)})["y"]
+print(json.dumps(sorted(set(np.asarray(y, np.float64).ravel().tolist()))))
+"""
+
+
+def full_scale_model(op, K):
+    one, zero = np.float32(1), np.uint8(0)
+    W = np.full({"Gemm": (3, K), "MatMul": (K, 3), "Conv": (3, K, 1, 1), "Conv3": (3, K, 3, 3)}[op], 127, np.int8)
+    attributes = {"Gemm": {"transB": 1}, "Conv3": {"pads": [0, 0, 0, 0]}}.get(op, {})
+    x_shape = {"Conv": [1, K, 5, 5], "Conv3": [1, K, 5, 5]}.get(op, [7, K])
+    nodes = [node("QuantizeLinear", ["x", "one", "zero"], ["q"]), node("DequantizeLinear", ["q", "one", "zero"], ["xd"]),
+             node("DequantizeLinear", ["W", "one"], ["wd"]), node(op.rstrip("3"), ["xd", "wd"], ["y"], "layer", **attributes)]
+    return model_of(nodes, {"x": (x_shape, F32)}, {"y": (None, F32)}, {"W": W, "one": one, "zero": zero}, opset=13)
+
+
+def isa_rows(program) -> list[str]:
+    rows = ["scalar", "x86_avx2", "x86_avxvnni", "x86_avx512vnni"]
+    def runs(isa):
+        return subprocess.run([program, "kernels"], env=dict(os.environ, CTK_ISA=isa), capture_output=True).returncode == 0
+    return [isa for isa in rows if runs(isa)]
+
+
+@pytest.mark.parametrize("isa", ["scalar", "x86_avx2", "x86_avxvnni", "x86_avx512vnni"])
+@pytest.mark.parametrize("op, K", [("Gemm", 2), ("Gemm", 64), ("MatMul", 64), ("Conv", 2), ("Conv", 64), ("Conv3", 2), ("Conv3", 16)])
+def test_b029_full_scale_products_are_summed_exactly(tmp_path, program, isa, op, K):
+    if isa not in isa_rows(program):
+        pytest.skip(f"this processor has no {isa}")
+    onnx.save(full_scale_model(op, K), tmp_path / "full.onnx")
+    done = subprocess.run([sys.executable, "-c", PROBE, str(tmp_path / "full.onnx")], env=dict(os.environ, CTK_ISA=isa), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == [255 * 127 * K * (9 if op == "Conv3" else 1)]
+
+
+A = np.array([[1, 2, 3, 4]], np.float32)
+B = (np.arange(12, dtype=np.float32) / 10).reshape(4, 3)
+# A x B = [6, 7, 8] by hand; times alpha = 2, plus half of C.
+GEMMS = {"whole": ([10, 20, 30], [17, 24, 31]), "broadcast": ([10], [17, 19, 21]), "absent": (None, [12, 14, 16])}
+
+
+@pytest.mark.parametrize("C, want", GEMMS.values(), ids=GEMMS.keys())
+def test_b031_alpha_scales_the_product_and_beta_the_bias(job, C, want):
+    weights = {"B": B} if C is None else {"B": B, "C": np.array(C, np.float32)}
+    model = one_layer("Gemm", weights, [1, 4], [1, 3], alpha=2.0, beta=0.5)
+    out = compress_model(job, model, {"x": np.concatenate([A, A * 0.5])})
+    for got in (out.run(x=A)[0], out.run_bundle(x=A)["y"]):
+        assert np.abs(got - want).max() <= np.max(want) / 255 + 0.05
+
+
+def test_b032_a_bias_that_int32_cannot_hold_raises_the_scale(job):
+    W, b = np.full((2, 3, 1, 1), 1e-7, np.float32), np.array([5, -4.5], np.float32)
+    x = np.random.default_rng(0).uniform(0, 127, (8, 3, 4, 4)).astype(np.float32)
+    out = compress_model(job, conv_model(W, [1, 3, 4, 4], [1, 2, 4, 4], bias=b), {"x": x})
+    for got in (out.run(x=x[:1])[0], out.run_bundle(x=x[:1])["y"]):
+        assert np.abs(got[0, 0] / 5 - 1).max() < 0.01 and np.abs(got[0, 1] / -4.5 - 1).max() < 0.01
+    assert "layer" in out.warning_text() and "raised" in out.warning_text()
+
+
+def test_b033_relu_still_clips_what_the_range_would_not(job):
+    W = np.eye(2, dtype=np.float32).reshape(2, 2, 1, 1)
+    nodes = [node("Conv", ["x", "W"], ["c"], "layer"), node("Relu", ["c"], ["y"])]
+    shape = ([1, 2, 1, 2], F32)
+    x = np.array([[[[-3, 3]], [[3, -3]]]], np.float32)
+    out = compress_model(job, model_of(nodes, {"x": shape}, {"y": shape, "c": shape}, {"W": W}), {"x": np.concatenate([x, -x])})
+    for got in (out.run(x=x)[0], out.run_bundle(x=x)["y"]):
+        assert got[0, 0, 0, 0] == 0 and got[0, 1, 0, 1] == 0 and abs(got[0, 0, 0, 1] - 3) < 6 / 255 * 2
+
+
+def test_b033_clip_still_clips_before_a_join_with_a_wider_range(job):
+    w = {"W": np.eye(2, dtype=np.float32).reshape(2, 2, 1, 1), "low": np.float32(0), "high": np.float32(6), "V": gaussian(2, 4, 1, 1)}
+    nodes = [node("Conv", ["x", "W"], ["c"], "first"), node("Clip", ["c", "low", "high"], ["k"]), node("Concat", ["k", "z"], ["j"], axis=1),
+             node("Conv", ["j", "V"], ["y"], "second")]
+    shape = ([1, 2, 2, 2], F32)
+    model = model_of(nodes, {"x": shape, "z": shape}, {"j": ([1, 4, 2, 2], F32), "y": shape}, w)
+    x = np.array([[[[-3, 3], [8, 6]], [[8, -8], [1, 0]]]], np.float32)
+    z = np.array([[[[-10, 10], [0, 5]], [[1, 2], [3, 4]]]], np.float32)
+    out = compress_model(job, model, {"x": np.concatenate([x, x]), "z": np.concatenate([z, z])})
+    want = np.clip(x, 0, 6)
+    for got in (out.run(x=x, z=z)[0], out.run_bundle(x=x, z=z)["j"]):
+        part = got[:, :2]
+        assert part.min() == 0 and np.all(part[x <= 0] == 0) and np.abs(part - want).max() <= 20 / 255 * 1.5
+        assert part.max() <= 6 + 20 / 255 / 2
+
+
+def test_b035_a_range_around_zero_keeps_zero_and_the_sign(job):
+    W = np.eye(4, dtype=np.float32)
+    x = np.random.default_rng(0).uniform(-1, 1, (16, 4)).astype(np.float32)
+    x[0], x[1] = 1, -1
+    out = compress_model(job, one_layer("MatMul", {"W": W}, [1, 4], [1, 4]), {"x": x})
+    (quantizer,) = [n for n in out.nodes("QuantizeLinear") if n.input[0] == "x"]
+    assert out.arrays[quantizer.input[2]] == 128 and out.arrays[quantizer.input[2]].dtype == np.uint8
+    for weight in out.weight_dequantizers():   # int8, symmetric: no zero point, or zeros
+        assert len(weight.input) == 2 or not np.any(out.arrays[weight.input[2]])
+        assert np.abs(out.arrays[weight.input[0]].astype(int)).max() <= 127
+    probe = np.array([[0, 0.99, -0.5, 0.123]], np.float32)
+    for run in (lambda v: out.run(x=v)[0], lambda v: out.run_bundle(x=v)["y"]):
+        assert run(probe)[0, 0] == 0
+        assert np.array_equal(run(-probe), -run(probe))
+
+
+# --- calibration ---------------------------------------------------------------------------------------------------------
+def test_b054_an_empty_folder_of_pictures_is_refused_at_the_start(job):
+    job.write(conv_model(gaussian(4, 3, 3, 3), ["N", 3, 8, 8], ["N", 4, 6, 6]), {"x": gaussian(4, 3, 8, 8)})
+    (job.folder / "pictures").mkdir()
+    job.pipeline(calibrate={}, threads=1)
+    config = json.loads((job.folder / "pipeline.yaml").read_text())
+    config["data"]["calibrate"] = {"path": "pictures", "resize": 8, "crop": 8}
+    (job.folder / "pipeline.yaml").write_text(json.dumps(config))
+    outcome = job.run()
+    assert outcome.code == INPUT and "pictures" in outcome.error and "calibrate" in outcome.error
+    assert not (job.output / "model_qdq.onnx").exists()
+
+
+def peak_bytes(job, samples, method) -> int:
+    """Peak memory of the program alone, from the kernel."""
+    job.pipeline(calibrate={"samples": samples}, method=method, threads=1, output=f"out_{samples}_{method}")
+    log = open(job.folder / "log.txt", "w")
+    child = subprocess.Popen([str(find_program()), "run", str(job.folder / "pipeline.yaml")], stdout=log, stderr=log)
+    _, status, usage = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    assert child.returncode == 0, (job.folder / "log.txt").read_text()
+    return usage.ru_maxrss * 1024
+
+
+@pytest.mark.parametrize("method", ["percentile", "entropy"])
+def test_b056_memory_of_calibration_does_not_grow_with_the_samples(job, method):
+    w = {"W1": gaussian(16, 16, 3, 3, scale=0.1), "W2": gaussian(16, 16, 3, 3, seed=1, scale=0.1)}
+    nodes = [node("Conv", ["x", "W1"], ["h"], "c1", pads=[1] * 4), node("Conv", ["h", "W2"], ["y"], "c2", pads=[1] * 4)]
+    shape = (["N", 16, 64, 64], F32)
+    job.write(model_of(nodes, {"x": shape}, {"y": shape}, w), {"x": gaussian(256, 16, 64, 64, seed=2)})
+    few, many = peak_bytes(job, 16, method), peak_bytes(job, 256, method)
+    assert many <= 1.1 * few
+
+
+def test_b059_data_under_another_name_is_refused_with_both_names(job):
+    job.write(conv_model(gaussian(4, 3, 3, 3), [1, 3, 8, 8], [1, 4, 6, 6]), {"input": gaussian(4, 3, 8, 8), "other": gaussian(4, 2)})
+    job.pipeline(calibrate={}, threads=1)
+    outcome = job.run()
+    assert outcome.code == INPUT
+    for told in ("x", "input", "other"):
+        assert told in outcome.error
+
+
+# --- numbers that steer --------------------------------------------------------------------------------------------------
+def test_b074_a_relative_limit_on_a_zero_baseline_never_passes(job):
+    job.write(small_cnn(), {"x": gaussian(48, 3, 8, 8)})
+    job.pipeline(calibrate={"samples": 16}, evaluate={"skip": 16, "metric": "kl"}, threads=1,
+                 stages=[{"calibrate": {"method": "minmax"}}, {"quantize": {"method": "rtn", "scheme": "w4a8_c"}}, {"export": {"formats": ["bundle"]}},
+                         {"validate": {"against": ["float"], "gate": {"metric_drop": "1 %"}}}])
+    outcome = job.run()
+    assert outcome.code in (CONFIG, INPUT, GATE), outcome.err
+    assert "baseline of 0" in outcome.error and "absolute" in outcome.error   # and what would work instead
+
+
+def two_layers(job, **config):
+    nodes = [node("MatMul", ["x", "W"], ["h"], "first"), node("MatMul", ["h", "V"], ["y"], "second")]
+    job.write(model_of(nodes, {"x": (["N", 64], F32)}, {"y": (["N", 32], F32)}, {"W": gaussian(64, 48), "V": gaussian(48, 32)}), {"x": gaussian(48, 64)})
+    stages = [{"calibrate": {"method": "minmax"}}, {"sensitivity": {}}, {"search": {"schemes": config.pop("schemes")}}, {"quantize": {"method": "rtn"}},
+              {"export": {"formats": ["onnx_qdq", "bundle"]}}]
+    job.pipeline(calibrate={"samples": 16}, evaluate={"skip": 32, "metric": "agreement"}, threads=1, stages=stages, **config)
+    return job.run()
+
+
+def test_b075_a_budget_below_every_choice_is_refused_before_calibration(job):
+    # 64*48 + 48*32 = 4608 weights at 8 bits are 4608 bytes; 4.5 bits a weight would be 2592.
+    outcome = two_layers(job, schemes=["w8a8_c"], budget={"size": "2592 B"})
+    assert outcome.code == BUDGET
+    for told in ("budget.size", "smallest reachable", "first", "second"):
+        assert told in outcome.error
+    assert "calibrate done" not in outcome.err and not list(job.output.rglob("calibrate*"))
+
+
+def test_b075_a_budget_that_everything_meets_leaves_the_best_format(job):
+    outcome = two_layers(job, schemes=["fp32", "w8a8_c", "w4a8_c"], budget={"size": "1 MB"})
+    assert outcome.code == 0, outcome.err
+    assert {l["name"]: l["scheme"] for l in job.report()["layers"]} == {"first": "fp32", "second": "fp32"}
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_b078_latency_says_how_it_was_measured_and_slower_is_visible(job, threads):
+    w = {f"W{i}": gaussian(16, 16, 3, 3, seed=i, scale=0.1) for i in range(3)}
+    nodes, last = [], "x"
+    for i in range(3):
+        nodes += [node("Conv", [last, f"W{i}"], [f"c{i}"], f"conv{i}", pads=[1] * 4), node("Relu", [f"c{i}"], [f"r{i}"])]
+        last = f"r{i}"
+    shape = (["N", 16, 64, 64], F32)
+    job.write(model_of(nodes, {"x": shape}, {"r2": shape}, w), {"x": gaussian(8, 16, 64, 64)})
+    job.pipeline(calibrate={"samples": 4}, evaluate={"skip": 4, "metric": "kl"}, threads=threads)
+    outcome = job.run()
+    assert outcome.code == 0, outcome.err
+    latency = job.report()["latency"]
+    assert latency["threads"] == threads
+    for side in (latency["baseline"], latency["final"]):
+        assert side["runs"] >= 10 and 0 < side["median"] <= side["p95"]
+    slower = latency["final"]["median"] > latency["baseline"]["median"]
+    assert ("slower_than_float" in [w["code"] for w in job.report()["warnings"]]) == slower
+
+
+def test_b079_same_seed_gives_the_same_bytes_and_leaves_the_hosts_random_numbers_alone(tmp_path, compress_run):
+    import compress
+
+    written = []
+    for run, threads in enumerate((1, 1, 4, 4)):
+        (tmp_path / str(run)).mkdir()
+        job = Job(tmp_path / str(run), compress_run)
+        job.write(small_cnn(), {"x": gaussian(48, 3, 8, 8)})
+        path = job.pipeline(calibrate={"samples": 16}, threads=threads, seed=7)
+        np.random.seed(3)
+        random.seed(3)
+        before = np.random.get_state()[1].tolist(), random.getstate()
+        compress.run(path)
+        assert (np.random.get_state()[1].tolist(), random.getstate()) == before
+        written.append([(job.output / name).read_bytes() for name in ("model_qdq.onnx", "model.ctkb")])
+    assert written[0] == written[1] == written[2] == written[3]
