@@ -52,7 +52,7 @@ std::string summary_table(const exporter::Report& report) {
     text += "    " + file.path + std::string(width - file.path.size(), ' ') + "  " +
             exporter::format_bytes(static_cast<double>(file.bytes)) + "\n";
   }
-  return text;
+  return text + "    report.html, report.md, report.json: every layer, stage and figure\n";
 }
 
 }  // namespace ctk::pipeline

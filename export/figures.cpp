@@ -11,6 +11,10 @@ bool is_share(std::string_view metric) {
   return metric == "top1" || metric == "top5" || metric == "agreement";
 }
 
+bool is_known(const Figure& figure) {
+  return figure && std::isfinite(*figure);
+}
+
 std::string formatted(const char* format, double value) {
   char text[64];
   std::snprintf(text, sizeof text, format, value);
@@ -45,9 +49,9 @@ SummaryRow figure_row(const std::string& what, const Figure& before, const Figur
                       std::string (*change)(double, double)) {
   SummaryRow row;
   row.what = what;
-  row.before = before ? format(*before) : "-";
-  row.after = after ? format(*after) : "-";
-  if (before && after) row.change = change(*before, *after);
+  row.before = is_known(before) ? format(*before) : "-";
+  row.after = is_known(after) ? format(*after) : "-";
+  if (is_known(before) && is_known(after)) row.change = change(*before, *after);
   return row;
 }
 
@@ -75,8 +79,12 @@ std::string format_metric(std::string_view metric, double value) {
   return is_share(metric) ? formatted("%.2f %%", value * 100) : format_number(value);
 }
 
+std::string format_threads(int threads) {
+  return std::to_string(threads) + (threads == 1 ? " thread" : " threads");
+}
+
 std::string format_budget_figure(const BudgetRow& row, const Figure& figure) {
-  if (!figure) return "-";
+  if (!is_known(figure)) return "-";
   if (row.unit == "bytes") return format_bytes(*figure);
   if (row.unit == "us") return format_us(*figure);
   if (row.unit == "points") return format_number(*figure) + " pt";
@@ -90,9 +98,9 @@ std::vector<SummaryRow> summary_rows(const Report& report) {
     const MetricPart& metric = *report.metric;
     SummaryRow row;
     row.what = metric.name == "top1" ? "accuracy (top1)" : metric.name;
-    row.before = metric.baseline ? format_metric(metric.name, *metric.baseline) : "-";
-    row.after = metric.final ? format_metric(metric.name, *metric.final) : "-";
-    if (metric.drop) {
+    row.before = is_known(metric.baseline) ? format_metric(metric.name, *metric.baseline) : "-";
+    row.after = is_known(metric.final) ? format_metric(metric.name, *metric.final) : "-";
+    if (is_known(metric.drop)) {
       const double scale = is_share(metric.name) ? 100 : 1;
       const double worse = *metric.drop * scale;
       row.change = formatted("%+.2f", metric.higher_is_better ? -worse : worse);

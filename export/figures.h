@@ -23,7 +23,8 @@ struct SummaryRow {
 };
 std::vector<SummaryRow> summary_rows(const Report& report);
 
-// A budget row in words: "at most 36.0 kB", "drop of at most 1 pt".
+std::string format_threads(int threads);  // "1 thread", "2 threads"
+// A limit or a measured figure of a budget in its unit: "36.0 kB", "54 us", "1 pt".
 std::string format_budget_figure(const BudgetRow& row, const Figure& figure);
 
 }  // namespace ctk::exporter

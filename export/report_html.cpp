@@ -127,7 +127,7 @@ std::string to_html(const Report& report) {
   html += "<h1>Compression report</h1>\n<p>" + escaped(report.model.path) + ": " +
           std::to_string(report.model.parameters) + " parameters, " + std::to_string(report.model.macs) +
           " multiply-adds a sample</p>\n<p class=\"dim\">Measured on " + escaped(report.machine.cpu) + " (" +
-          escaped(report.machine.isa) + ") with " + std::to_string(report.latency.threads) + " threads. Seed " +
+          escaped(report.machine.isa) + ") with " + format_threads(report.latency.threads) + ". Seed " +
           std::to_string(report.seed) + ", configuration " + escaped(report.config.path) + ", compress " +
           escaped(report.version) + ".</p>\n<p class=\"dim\"><code>" + escaped(report.command) + "</code></p>\n";
   for (const Section& section : sections_of(report)) {

@@ -136,7 +136,10 @@ class Reader {
   void read(const Json& json, const std::string& path, std::vector<T>& list) {
     if (!json.is_array()) return fail(path, "a list");
     list.clear();
-    for (const Json& item : json) read(item, path + "[" + std::to_string(list.size()) + "]", list.emplace_back());
+    for (const Json& item : json) {
+      const std::string place = path + "[" + std::to_string(list.size()) + "]";
+      read(item, place, list.emplace_back());
+    }
   }
   template <Structure T>
   void read(const Json& json, const std::string& path, T& structure) {

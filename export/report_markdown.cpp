@@ -30,7 +30,7 @@ std::string to_markdown(const Report& report) {
   text += "`" + report.command + "`\n\n";
   text += "Model " + cell(report.model.path) + ": " + std::to_string(report.model.parameters) + " parameters, " +
           std::to_string(report.model.macs) + " multiply-adds a sample. Measured on " + cell(report.machine.cpu) +
-          " (" + cell(report.machine.isa) + ") with " + std::to_string(report.latency.threads) + " threads. Seed " +
+          " (" + cell(report.machine.isa) + ") with " + format_threads(report.latency.threads) + ". Seed " +
           std::to_string(report.seed) + ", configuration " + cell(report.config.path) + " (" +
           report.config.fingerprint + "), compress " + report.version + ".\n";
   for (const Section& section : sections_of(report)) {

@@ -1,5 +1,7 @@
 #include "export/report_sections.h"
 
+#include <cmath>
+
 #include "core/shape.h"
 #include "export/figures.h"
 
@@ -7,7 +9,7 @@ namespace ctk::exporter {
 namespace {
 
 std::string shown(const Figure& figure, std::string (*format)(double)) {
-  return figure ? format(*figure) : "-";
+  return figure && std::isfinite(*figure) ? format(*figure) : "-";
 }
 std::string yes_no(const std::optional<bool>& value) {
   return value ? (*value ? "yes" : "no") : "-";

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "compress/gate.h"
 
 namespace ctk::pipeline {
