@@ -95,9 +95,8 @@ Result<std::vector<Reach>> reach_of(const Problem& problem, Solve solve) {
       others_reachable = others_reachable && (o == b || reaches[o].is_reachable);
     if (reaches.size() == 1) {
       reaches[b].least_with_others = reaches[b].least_alone;
-    } else if (others_reachable && solve != nullptr) {
-      // A failure of the others together would explain itself by calling back here, so the search is told apart by its
-      // limits: at most budgets - 1 of them are finite, one fewer a level.
+    } else if (others_reachable && solve != nullptr && problem.budgets[b].limit != kNoLimit) {
+      // A failure of the others explains itself by coming back here, with one finite limit fewer each time.
       auto found = solve(minimize_cost(problem, b));
       if (found) {
         reaches[b].least_with_others = found->costs[b];

@@ -18,19 +18,18 @@ struct Reach {
   std::string budget;
   double limit = 0;
   double least_alone = 0;  // smallest total if no other budget counted, fixed cost included
-  std::optional<double>
-      least_with_others;        // smallest total while all other limits hold; none when those conflict already
+  // Smallest total while all other limits hold; none when those conflict, or when this budget has no limit.
+  std::optional<double> least_with_others;
   std::vector<Holder> holders;  // all items at their cheapest choice, most costly first, ties in item order
   bool is_reachable = false;    // least_alone <= limit, by the grid's arithmetic
 };
 
-// One entry a budget. `solve` finds least_with_others (any solver); with a null `solve`, or when each budget fails or
-// is met alone so that the others need no look, that field is least_alone or empty. Errors: input (what check_problem()
-// says), what `solve` returns besides budget_infeasible.
+// One entry a budget. `solve` (any solver; may be null) finds least_with_others where there are several budgets.
+// Errors: input (what check_problem() says), what `solve` returns besides budget_infeasible.
 Result<std::vector<Reach>> reach_of(const Problem& problem, Result<Assignment> (*solve)(const Problem&));
 
 // The budget_infeasible error of a problem without answer:
-//   budget.size: expected at most 1 kB, smallest reachable is 137.2 kB (all items at w4a8_c); held by layer3.2.conv2
+//   budget.size: expected at most 1 kB, smallest reachable is 137.2 kB (all layers at w4a8_c); held by layer3.2.conv2
 //   18.5 kB, ...; raise the budget or allow smaller schemes
 // or, where budgets only fail together, what one can reach while the others hold.
 Error explain_infeasible(const Problem& problem, Result<Assignment> (*solve)(const Problem&));
