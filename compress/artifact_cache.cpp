@@ -10,7 +10,9 @@ namespace {
 
 constexpr std::size_t kHashDigits = 32;
 
-std::string hash_of(const std::string& contents) { return Fingerprint().add(contents).hex(); }
+std::string hash_of(const std::string& contents) {
+  return Fingerprint().add(contents).hex();
+}
 
 }  // namespace
 

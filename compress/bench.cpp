@@ -5,15 +5,15 @@
 
 #include "compress/model.h"
 #include "compress/onnxruntime_check.h"
-#include "core/random.h"
 #include "core/parallel.h"
+#include "core/random.h"
 #include "graph/layer.h"
 #include "runtime/measure.h"
 
 namespace ctk::pipeline {
 namespace {
 
-constexpr int kRounds = 5;   // ours and the peers take turns, so that a slow minute of the machine meets all
+constexpr int kRounds = 5;  // ours and the peers take turns, so that a slow minute of the machine meets all
 
 // Fills a model's float inputs with normal noise: zeros would flatter kernels that skip them, denormals slow all.
 Result<std::vector<Tensor>> noise_inputs(const graph::Graph& graph) {
@@ -34,7 +34,8 @@ Result<std::vector<Tensor>> noise_inputs(const graph::Graph& graph) {
 Status bench_against(const BenchOptions& options, const LoadedModel& model, runtime::CpuExecutor& executor,
                      const std::vector<Tensor>& inputs, const std::function<void(const BenchRow&)>& emit) {
   for (const std::string& peer : options.against) {
-    if (peer != "onnxruntime") return config_error("bench: --against \"" + peer + "\" is not available in this build. Use onnxruntime");
+    if (peer != "onnxruntime")
+      return config_error("bench: --against \"" + peer + "\" is not available in this build. Use onnxruntime");
   }
   std::string reason;
   const std::string python = find_onnxruntime_python(&reason);
@@ -53,14 +54,16 @@ Status bench_against(const BenchOptions& options, const LoadedModel& model, runt
     ours.push_back(own[0].median_us);
     ours_least.push_back(own[0].least_us);
     runs += static_cast<std::int64_t>(own[0].runs);
-    CTK_TRY(const PeerRun run, run_in_onnxruntime(python, options.model, names, inputs, scratch, {options.threads, options.seconds, false}));
+    CTK_TRY(const PeerRun run, run_in_onnxruntime(python, options.model, names, inputs, scratch,
+                                                  {options.threads, options.seconds, false}));
     theirs.push_back(run.median_us);
     theirs_least.push_back(run.least_us);
   }
   const auto least = [](const std::vector<double>& values) { return *std::min_element(values.begin(), values.end()); };
   emit({"model", "ours", model.format, options.threads, least(ours_least), runtime::median_of(ours), runs,
         static_cast<std::int64_t>(executor.packed_bytes()), 2 * total_macs(model.graph)});
-  emit({"model", "onnxruntime", model.format, options.threads, least(theirs_least), runtime::median_of(theirs), kRounds, 0, 2 * total_macs(model.graph)});
+  emit({"model", "onnxruntime", model.format, options.threads, least(theirs_least), runtime::median_of(theirs), kRounds,
+        0, 2 * total_macs(model.graph)});
   return {};
 }
 
@@ -81,8 +84,8 @@ Status bench_model(const BenchOptions& options, const std::function<void(const B
   for (const runtime::StepTime& step : steps[0]) {
     const std::string where = step.node.is_valid() ? model.graph.address(step.node) : "between layers";
     const std::int64_t ops = step.node.is_valid() ? 2 * layer_macs(model.graph, step.node) : 0;
-    emit({"step." + where, "ours", step.row.empty() ? step.label : step.row, options.threads, step.median_us, step.median_us,
-          static_cast<std::int64_t>(whole[0].runs), 0, ops});
+    emit({"step." + where, "ours", step.row.empty() ? step.label : step.row, options.threads, step.median_us,
+          step.median_us, static_cast<std::int64_t>(whole[0].runs), 0, ops});
   }
   return {};
 }
@@ -92,7 +95,8 @@ Status bench_model(const BenchOptions& options, const std::function<void(const B
 Status run_bench(const BenchOptions& options, const std::function<void(const BenchRow&)>& emit) {
   set_threads(options.threads);
   if (!options.suite.empty()) {
-    return config_error("bench: suite \"" + options.suite + "\" is not available in this build. Give a model: compress bench FILE");
+    return config_error("bench: suite \"" + options.suite +
+                        "\" is not available in this build. Give a model: compress bench FILE");
   }
   return bench_model(options, emit);
 }

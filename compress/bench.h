@@ -11,8 +11,8 @@
 namespace ctk::pipeline {
 
 struct BenchOptions {
-  std::string suite;  // "int8", ...; empty with `model`
-  std::string model;  // an .onnx file or a bundle
+  std::string suite;                 // "int8", ...; empty with `model`
+  std::string model;                 // an .onnx file or a bundle
   std::vector<std::string> against;  // peers to measure in turn with a model: "onnxruntime"
   int threads = 1;
   double seconds = 0.5;  // at least so long a row, after a warm-up

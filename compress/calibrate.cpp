@@ -67,23 +67,30 @@ Result<std::string> collect(Session& session) {
   const int passes = collector.passes();
   for (int pass = 0; pass < passes; ++pass) {
     CTK_CHECK(collector.begin_pass(pass));
-    std::size_t first = 0;   // of the batch that is being observed
+    std::size_t first = 0;  // of the batch that is being observed
     const auto observe = [&](graph::ValueId id, const TensorView& data, bool channels_last) -> Status {
       if (pass == 0) means.observe(id, data, channels_last);
       const auto samples = data.shape.empty() ? std::size_t{1} : static_cast<std::size_t>(data.shape[0]);
       return collector.observe(index_of.at(id), data.values<float>(), first, samples);
     };
-    CTK_CHECK(for_each_batch(graph, split, observe, values, [&](const std::vector<Tensor>&, const data::Batch& batch, std::size_t at) -> Status {
-      first = at + (batch.inputs.empty() ? 0 : static_cast<std::size_t>(batch.inputs[0].shape()[0]));
-      session.advance((static_cast<std::int64_t>(first) + pass * static_cast<std::int64_t>(split.count())) / passes);
-      return {};
-    }));
+    CTK_CHECK(for_each_batch(
+        graph, split, observe, values,
+        [&](const std::vector<Tensor>&, const data::Batch& batch, std::size_t at) -> Status {
+          first = at + (batch.inputs.empty() ? 0 : static_cast<std::size_t>(batch.inputs[0].shape()[0]));
+          session.advance((static_cast<std::int64_t>(first) + pass * static_cast<std::int64_t>(split.count())) /
+                          passes);
+          return {};
+        }));
   }
   CTK_TRY(const std::vector<calibrate::Range> ranges, collector.finish());
   json rows = json::array();
   for (const calibrate::Range& range : ranges) {
-    rows.push_back({{"value", range.value}, {"low", range.low}, {"high", range.high}, {"count", range.count},
-                    {"method", range.method}, {"source", range.note.empty() ? range.source : range.source + "; " + range.note}});
+    rows.push_back({{"value", range.value},
+                    {"low", range.low},
+                    {"high", range.high},
+                    {"count", range.count},
+                    {"method", range.method},
+                    {"source", range.note.empty() ? range.source : range.source + "; " + range.note}});
   }
   return json{{"ranges", rows}, {"means", means.to_json()}}.dump(1);
 }
@@ -100,10 +107,12 @@ Status restore(Session& session, const std::string& text) {
     range.count = row["count"];
     range.method = row["method"];
     range.source = row["source"];
-    session.report.ranges.push_back({range.value, range.low, range.high, static_cast<std::int64_t>(range.count), range.source});
+    session.report.ranges.push_back(
+        {range.value, range.low, range.high, static_cast<std::int64_t>(range.count), range.source});
     session.ranges[range.value] = range;
   }
-  for (const auto& [name, mean] : artifact["means"].items()) session.input_means[name] = mean.get<std::vector<double>>();
+  for (const auto& [name, mean] : artifact["means"].items())
+    session.input_means[name] = mean.get<std::vector<double>>();
   return {};
 }
 

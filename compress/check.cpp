@@ -15,7 +15,8 @@ using graph::Graph;
 
 std::string describe(const Graph& graph, graph::ValueId id) {
   const graph::Value& value = graph.value(id);
-  return value.name + " " + std::string(name_of(value.dtype)) + " " + (value.shape ? graph::to_string(*value.shape) : std::string("?"));
+  return value.name + " " + std::string(name_of(value.dtype)) + " " +
+         (value.shape ? graph::to_string(*value.shape) : std::string("?"));
 }
 
 std::vector<QuantScheme> schemes_of(const PipelineConfig& config) {
@@ -55,7 +56,9 @@ Result<CheckReport> check_pipeline(const PipelineConfig& config) {
     std::string why;
     const auto layer = graph::layer_of(graph, id, &why);
     if (node.op == graph::Op::unknown) {
-      report.carried.push_back({graph.address(id), node.op_type, "operator of domain \"" + (node.domain.empty() ? "ai.onnx" : node.domain) + "\" is not known"});
+      report.carried.push_back(
+          {graph.address(id), node.op_type,
+           "operator of domain \"" + (node.domain.empty() ? "ai.onnx" : node.domain) + "\" is not known"});
     }
     if (!layer) continue;
     addresses.push_back(graph.address(id));
@@ -79,9 +82,11 @@ Result<CheckReport> check_pipeline(const PipelineConfig& config) {
   report.largest_bytes = reach.most;
   if (config.budget.size) {
     const double limit = config.budget.size->absolute(static_cast<double>(reach.float_bytes));
-    report.budget.push_back({"size", "bytes", limit, static_cast<double>(reach.least), {}, static_cast<double>(reach.least) <= limit, {}});
+    report.budget.push_back(
+        {"size", "bytes", limit, static_cast<double>(reach.least), {}, static_cast<double>(reach.least) <= limit, {}});
     RunOptions options;
-    Session session{config, options, "", ArtifactCache("", false), "", model, {}, {}, {}, {}, {}, {}, {}, std::nullopt, {}, {}, {}};
+    Session session{config, options, "", ArtifactCache("", false), "", model, {}, {}, {}, {}, {}, {}, {}, std::nullopt,
+                    {},     {},      {}};
     CTK_CHECK(require_reachable_size(session));
   }
   return report;

@@ -43,10 +43,11 @@ Status for_each_batch(const graph::Graph& graph, const data::Split& split, const
 
 Result<OutputCache> collect_outputs(const graph::Graph& graph, const data::Split& split) {
   OutputCache cache;
-  CTK_CHECK(for_each_batch(graph, split, {}, {}, [&](const std::vector<Tensor>& outputs, const data::Batch&, std::size_t) -> Status {
-    cache.batches.push_back(outputs[0]);
-    return {};
-  }));
+  CTK_CHECK(for_each_batch(graph, split, {}, {},
+                           [&](const std::vector<Tensor>& outputs, const data::Batch&, std::size_t) -> Status {
+                             cache.batches.push_back(outputs[0]);
+                             return {};
+                           }));
   return cache;
 }
 
@@ -56,7 +57,8 @@ Result<Evaluation> evaluate(const graph::Graph& graph, const data::Split& split,
   if (!metric.empty()) {
     CTK_TRY(info, data::find_metric(metric));
     if (info->needs_labels && !split.source->has_labels()) {
-      return input_error(split.path() + ": metric \"" + metric + "\" needs labels, and this source has none. Give `labels:`");
+      return input_error(split.path() + ": metric \"" + metric +
+                         "\" needs labels, and this source has none. Give `labels:`");
     }
   }
   CTK_TRY(const data::MetricInfo* agreement_info, data::find_metric("agreement"));
@@ -66,18 +68,19 @@ Result<Evaluation> evaluate(const graph::Graph& graph, const data::Split& split,
   if (info != nullptr) own.emplace(*info);
   data::MetricSum agreement(*agreement_info), kl(*kl_info), sqnr(*sqnr_info);
   std::size_t number = 0;
-  CTK_CHECK(for_each_batch(graph, split, {}, {}, [&](const std::vector<Tensor>& outputs, const data::Batch& batch, std::size_t) -> Status {
-    const TensorView expected = reference != nullptr ? reference->batches[number].view() : TensorView{};
-    if (own) CTK_CHECK(own->add(outputs[0].view(), batch.labels, expected));
-    if (reference != nullptr) {
-      CTK_CHECK(agreement.add(outputs[0].view(), {}, expected));
-      CTK_CHECK(kl.add(outputs[0].view(), {}, expected));
-      CTK_CHECK(sqnr.add(outputs[0].view(), {}, expected));
-    }
-    if (kept != nullptr) kept->batches.push_back(outputs[0]);
-    ++number;
-    return {};
-  }));
+  CTK_CHECK(for_each_batch(
+      graph, split, {}, {}, [&](const std::vector<Tensor>& outputs, const data::Batch& batch, std::size_t) -> Status {
+        const TensorView expected = reference != nullptr ? reference->batches[number].view() : TensorView{};
+        if (own) CTK_CHECK(own->add(outputs[0].view(), batch.labels, expected));
+        if (reference != nullptr) {
+          CTK_CHECK(agreement.add(outputs[0].view(), {}, expected));
+          CTK_CHECK(kl.add(outputs[0].view(), {}, expected));
+          CTK_CHECK(sqnr.add(outputs[0].view(), {}, expected));
+        }
+        if (kept != nullptr) kept->batches.push_back(outputs[0]);
+        ++number;
+        return {};
+      }));
   Evaluation result;
   if (own) {
     CTK_TRY(result.metric, own->value());

@@ -17,16 +17,22 @@ Result<EvalResult> evaluate_model(const PipelineConfig& config, const EvalOption
     CTK_TRY(other, load_model(path));
   }
   const graph::Graph& graph = other ? other->graph : base.graph;
-  const std::map<std::string, const std::optional<SourceConfig>*> known{
-      {"train", &config.train}, {"calibrate", &config.calibrate_data}, {"score", &config.score}, {"select", &config.select}, {"evaluate", &config.evaluate}};
+  const std::map<std::string, const std::optional<SourceConfig>*> known{{"train", &config.train},
+                                                                        {"calibrate", &config.calibrate_data},
+                                                                        {"score", &config.score},
+                                                                        {"select", &config.select},
+                                                                        {"evaluate", &config.evaluate}};
   const std::optional<SourceConfig>& wanted = *known.at(options.split);
-  if (!wanted) return config_error(config.file_name + ": data." + options.split + ": expected a source to evaluate on, found none. Add it or use --split");
+  if (!wanted)
+    return config_error(config.file_name + ": data." + options.split +
+                        ": expected a source to evaluate on, found none. Add it or use --split");
   CTK_TRY(auto source, data::open_source(wanted->spec, input_infos(graph)));
   data::Split split;
   split.role = options.split;
   split.source = std::move(source);
   for (std::size_t i = 0; i < split.source->count(); ++i) split.indices.push_back(i);
-  const std::string fallback = config.evaluate && !config.evaluate->spec.metric.empty() ? config.evaluate->spec.metric : "agreement";
+  const std::string fallback =
+      config.evaluate && !config.evaluate->spec.metric.empty() ? config.evaluate->spec.metric : "agreement";
   const std::string name = wanted->spec.metric.empty() ? fallback : wanted->spec.metric;
   CTK_TRY(const data::MetricInfo* info, data::find_metric(name));
   if (options.progress != nullptr) options.progress->stage_begin("eval", static_cast<std::int64_t>(split.count()));
@@ -41,8 +47,15 @@ Result<EvalResult> evaluate_model(const PipelineConfig& config, const EvalOption
   CTK_TRY(const auto ignored, executor->run(sample.inputs));
   runtime::CpuExecutor* const turn[] = {executor.get()};
   CTK_TRY(const auto times, runtime::measure_interleaved(turn, {}));
-  return EvalResult{path, name, info->better == data::Better::higher, result.metric.value, result.metric.standard_error,
-                    static_cast<std::int64_t>(result.metric.count), times[0].median_us, times[0].p95_us, threads()};
+  return EvalResult{path,
+                    name,
+                    info->better == data::Better::higher,
+                    result.metric.value,
+                    result.metric.standard_error,
+                    static_cast<std::int64_t>(result.metric.count),
+                    times[0].median_us,
+                    times[0].p95_us,
+                    threads()};
 }
 
 }  // namespace ctk::pipeline

@@ -8,10 +8,10 @@
 namespace ctk::pipeline {
 
 Status run_export(Session& session, bool& cached) {
-  cached = false;   // serializing is cheap; writing again proves that the files are whole
+  cached = false;  // serializing is cheap; writing again proves that the files are whole
   std::vector<std::string> names;
   for (const std::string& name : session.config.exports->formats) {
-    if (name == "report") continue;   // the report is always written, at the end of the run
+    if (name == "report") continue;  // the report is always written, at the end of the run
     CTK_TRY(const exporter::Format* format, exporter::find_format(name));
     CTK_TRY(const std::string bytes, format->serialize(session.final_graph()));
     const std::string path = session.output + "/" + std::string(format->file_name);

@@ -42,7 +42,7 @@ Result<std::vector<Tensor>> run_on_random(const Graph& graph, bool fuse) {
 
 Status compare_functions(LoadedModel& model) {
   auto before = run_on_random(model.source, false);
-  if (!before) return {};   // carried operators: the first stage that must run them refuses
+  if (!before) return {};  // carried operators: the first stage that must run them refuses
   CTK_TRY(const std::vector<Tensor> after, run_on_random(model.graph, true));
   for (std::size_t o = 0; o < after.size(); ++o) {
     if ((*before)[o].dtype() != DType::f32) continue;
@@ -73,8 +73,9 @@ Result<Graph> read_graph(const std::string& path) {
 
 Result<LoadedModel> load_model(const std::string& path) {
   if (std::filesystem::is_directory(path)) {
-    return input_error(path + ": expected an .onnx file or a bundle, found a folder. Checkpoint folders need the language "
-                              "model readers, which this build does not have");
+    return input_error(path +
+                       ": expected an .onnx file or a bundle, found a folder. Checkpoint folders need the language "
+                       "model readers, which this build does not have");
   }
   LoadedModel model;
   CTK_TRY(const MappedFile file, MappedFile::open(path));
@@ -83,8 +84,9 @@ Result<LoadedModel> load_model(const std::string& path) {
   CTK_TRY(model.source, read_graph(path));
   model.notes = model.source.reader_notes;
   model.graph = model.source.clone();
-  if (auto finite = quantization::require_finite_weights(model.graph); !finite) return std::move(finite).error().with_context(path);
-  if (model.format == "bundle") return model;   // written after the passes; its notes are not to be touched
+  if (auto finite = quantization::require_finite_weights(model.graph); !finite)
+    return std::move(finite).error().with_context(path);
+  if (model.format == "bundle") return model;  // written after the passes; its notes are not to be touched
   bool has_notes = false;
   {
     CTK_TRY(const int lifted, graph::onnx::lift_quantization(model.graph));
@@ -113,15 +115,19 @@ std::vector<data::InputInfo> input_infos(const Graph& graph) {
   return infos;
 }
 
-std::vector<Shape> batch_shapes(const Graph& graph, std::int64_t batch) { return graph::default_input_shapes(graph, batch); }
+std::vector<Shape> batch_shapes(const Graph& graph, std::int64_t batch) {
+  return graph::default_input_shapes(graph, batch);
+}
 
 std::int64_t parameter_count(const Graph& graph) {
   std::int64_t count = 0;
   for (std::size_t i = 0; i < graph.value_capacity(); ++i) {
     const graph::Value& value = graph.value(graph::ValueId{static_cast<std::uint32_t>(i)});
     if (value.is_removed || value.consumers.empty()) continue;
-    if (value.quantized != nullptr) count += static_cast<std::int64_t>(value.quantized->codes.size());
-    else if (value.constant && is_float(value.constant->dtype())) count += static_cast<std::int64_t>(value.constant->size());
+    if (value.quantized != nullptr)
+      count += static_cast<std::int64_t>(value.quantized->codes.size());
+    else if (value.constant && is_float(value.constant->dtype()))
+      count += static_cast<std::int64_t>(value.constant->size());
   }
   return count;
 }
@@ -130,7 +136,8 @@ std::int64_t layer_macs(const Graph& graph, const graph::NodeId& node) {
   const auto layer = graph::layer_of(graph, node);
   const auto infos = graph::infer_shapes(graph, graph::default_input_shapes(graph, 1), true);
   if (!layer || !infos) return 0;
-  const graph::ValueId at = graph.node(node).op == graph::Op::ConvTranspose ? layer->input : graph.node(node).outputs[0];
+  const graph::ValueId at =
+      graph.node(node).op == graph::Op::ConvTranspose ? layer->input : graph.node(node).outputs[0];
   const auto& info = (*infos)[at.index];
   if (!info.known) return 0;
   const auto count = static_cast<std::int64_t>(elements(info.info.shape));

@@ -85,21 +85,26 @@ std::string last_line(const std::string& path) {
   if (!text) return "no message";
   std::string line, last;
   for (char c : *text + "\n") {
-    if (c != '\n') line += c;
-    else if (!line.empty()) last = std::exchange(line, "");
+    if (c != '\n')
+      line += c;
+    else if (!line.empty())
+      last = std::exchange(line, "");
   }
   return last.empty() ? "no message" : last;
 }
 
 const char* numpy_name(DType dtype) {
   switch (dtype) {
-    case DType::i64: return "int64";
-    case DType::i32: return "int32";
-    default: return "float32";
+    case DType::i64:
+      return "int64";
+    case DType::i32:
+      return "int32";
+    default:
+      return "float32";
   }
 }
 
-constexpr double kLeastAgreement = 0.98;   // roundings at ties may differ; more than this is another network
+constexpr double kLeastAgreement = 0.98;  // roundings at ties may differ; more than this is another network
 
 // First outputs of the first `count` samples, one tensor.
 Result<Tensor> collect_rows(const graph::Graph& graph, const data::Split& split, std::size_t count) {
@@ -117,9 +122,11 @@ Result<Tensor> collect_rows(const graph::Graph& graph, const data::Split& split,
   return rows;
 }
 
-Result<exporter::CheckRow> compare_rows(const Tensor& mine, const Tensor& theirs, const std::string& against, const std::string& file) {
+Result<exporter::CheckRow> compare_rows(const Tensor& mine, const Tensor& theirs, const std::string& against,
+                                        const std::string& file) {
   if (mine.shape() != theirs.shape()) {
-    return input_error(file + ": expected outputs of shape " + ctk::to_string(mine.shape()) + ", found " + ctk::to_string(theirs.shape()) + " from " + against);
+    return input_error(file + ": expected outputs of shape " + ctk::to_string(mine.shape()) + ", found " +
+                       ctk::to_string(theirs.shape()) + " from " + against);
   }
   CTK_TRY(const data::MetricInfo* info, data::find_metric("agreement"));
   data::MetricSum agreement(*info);
@@ -165,17 +172,20 @@ std::string find_onnxruntime_python(std::string* reason) {
   return "";
 }
 
-Result<PeerRun> run_in_onnxruntime(const std::string& python, const std::string& model, const std::vector<std::string>& names,
-                                   const std::vector<Tensor>& inputs, const std::string& scratch, const PeerOptions& options) {
+Result<PeerRun> run_in_onnxruntime(const std::string& python, const std::string& model,
+                                   const std::vector<std::string>& names, const std::vector<Tensor>& inputs,
+                                   const std::string& scratch, const PeerOptions& options) {
   std::error_code error;
   const ScratchFolder folder{scratch + "/onnxruntime." + std::to_string(::getpid())};
   fs::create_directories(folder.path, error);
-  json job{{"model", fs::absolute(model).string()}, {"threads", options.threads}, {"seconds", options.timing_seconds}, {"exact", options.exact},
-           {"out", folder.path + "/out."}, {"inputs", json::array()}};
+  json job{{"model", fs::absolute(model).string()}, {"threads", options.threads},
+           {"seconds", options.timing_seconds},     {"exact", options.exact},
+           {"out", folder.path + "/out."},          {"inputs", json::array()}};
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const std::string file = folder.path + "/in." + std::to_string(i);
     CTK_CHECK(write_file(file, inputs[i].raw()));
-    job["inputs"].push_back({{"name", names[i]}, {"file", file}, {"dtype", numpy_name(inputs[i].dtype())}, {"shape", inputs[i].shape()}});
+    job["inputs"].push_back(
+        {{"name", names[i]}, {"file", file}, {"dtype", numpy_name(inputs[i].dtype())}, {"shape", inputs[i].shape()}});
   }
   CTK_CHECK(write_file(folder.path + "/job.json", job.dump()));
   CTK_CHECK(write_file(folder.path + "/run.py", std::string_view(kScript)));
@@ -190,7 +200,8 @@ Result<PeerRun> run_in_onnxruntime(const std::string& python, const std::string&
     const Shape shape = answer["outputs"][o].get<Shape>();
     CTK_TRY(const MappedFile file, MappedFile::open(folder.path + "/out." + std::to_string(o)));
     CTK_TRY(Tensor output, Tensor::zeros(DType::f32, shape));
-    if (file.bytes().size() != output.bytes()) return internal_error("ONNX Runtime's answer has another size than its shape");
+    if (file.bytes().size() != output.bytes())
+      return internal_error("ONNX Runtime's answer has another size than its shape");
     if (output.bytes() != 0) std::memcpy(output.mutable_data(), file.bytes().data(), output.bytes());
     run.outputs.push_back(std::move(output));
   }
@@ -232,17 +243,22 @@ Status check_against_onnxruntime(Session& session) {
     CTK_TRY(const PeerRun exact, run_in_onnxruntime(python, path, names, batch.inputs, scratch, {threads(), 0, true}));
     CTK_TRY(exporter::CheckRow row, compare_rows(mine, exact.outputs[0], "onnxruntime", file.path));
     if (*row.agreement < kLeastAgreement) {
-      session.warn("differs_from_onnxruntime", file.path + ": ONNX Runtime, running the file as it is written, picks the same "
-                                               "class on " + std::to_string(*row.agreement) + " of the samples");
+      session.warn("differs_from_onnxruntime", file.path +
+                                                   ": ONNX Runtime, running the file as it is written, picks the same "
+                                                   "class on " +
+                                                   std::to_string(*row.agreement) + " of the samples");
     }
     session.report.checks.push_back(std::move(row));
     CTK_TRY(const PeerRun fused, run_in_onnxruntime(python, path, names, batch.inputs, scratch, {threads(), 0, false}));
-    CTK_TRY(exporter::CheckRow fast, compare_rows(mine, fused.outputs[0], "onnxruntime, its own int8 kernels", file.path));
+    CTK_TRY(exporter::CheckRow fast,
+            compare_rows(mine, fused.outputs[0], "onnxruntime, its own int8 kernels", file.path));
     if (*fast.agreement < kLeastAgreement) {
       const bool has_vnni = host_supports(Isa::x86_avx512vnni) || host_supports(Isa::x86_avxvnni);
-      session.warn("onnxruntime_int8_differs",
-                   file.path + ": with its own int8 kernels ONNX Runtime picks the same class on " + std::to_string(*fast.agreement) +
-                       " of the samples" + (has_vnni ? "" : "; on processors without VNNI those kernels saturate sums of two products at 16 bits"));
+      session.warn(
+          "onnxruntime_int8_differs",
+          file.path + ": with its own int8 kernels ONNX Runtime picks the same class on " +
+              std::to_string(*fast.agreement) + " of the samples" +
+              (has_vnni ? "" : "; on processors without VNNI those kernels saturate sums of two products at 16 bits"));
     }
     session.report.checks.push_back(std::move(fast));
   }

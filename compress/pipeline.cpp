@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kOwnerFile = ".cache/owner";   // marks an output folder as made by us
+constexpr const char* kOwnerFile = ".cache/owner";  // marks an output folder as made by us
 
 std::int64_t peak_rss() {
   struct rusage usage {};
@@ -35,11 +35,13 @@ Status claim_output(const std::string& output, const std::string& model, bool fo
   if (fs::exists(output, error) && !fs::is_directory(output, error)) {
     return config_error(output + ": expected a folder for the output, found a file. Choose another output");
   }
-  if (is_same_file(output, model)) return config_error(output + ": output and model are the same path. Choose another output");
+  if (is_same_file(output, model))
+    return config_error(output + ": output and model are the same path. Choose another output");
   const bool is_ours = fs::exists(output + "/" + kOwnerFile, error);
   if (fs::exists(output, error) && !fs::is_empty(output, error) && !is_ours && !force) {
-    return config_error(output + ": expected an empty folder or one of an earlier run, found other files. Choose another "
-                                 "output, or give --force to write into it");
+    return config_error(output +
+                        ": expected an empty folder or one of an earlier run, found other files. Choose another "
+                        "output, or give --force to write into it");
   }
   fs::create_directories(output + "/.cache", error);
   if (error) return input_error(output + ": the folder cannot be made: " + error.message());
@@ -87,10 +89,11 @@ Status check_classes(const Session& session) {
   const auto& test = session.splits.test;
   const graph::Graph& graph = session.model.graph;
   if (!test || !test->source->has_labels() || graph.outputs().empty()) return {};
-  CTK_TRY(const data::MetricInfo* metric, data::find_metric(test->source->spec().metric.empty() ? "agreement" : test->source->spec().metric));
+  CTK_TRY(const data::MetricInfo* metric,
+          data::find_metric(test->source->spec().metric.empty() ? "agreement" : test->source->spec().metric));
   if (!metric->needs_labels) return {};
   const auto infos = graph::infer_shapes(graph, batch_shapes(graph, 1), true);
-  if (!infos) return {};   // the first stage that runs the network says why
+  if (!infos) return {};  // the first stage that runs the network says why
   const graph::InferredValue& output = (*infos)[graph.outputs()[0].index];
   if (!output.known || output.info.shape.size() != 2) return {};
   return test->source->check_labels(output.info.shape[1]);
@@ -116,7 +119,8 @@ Status open_splits(Session& session) {
   for (const data::Warning& warning : session.splits.warnings) session.warn(warning.code, warning.text);
   CTK_CHECK(check_classes(session));
   for (const data::Split* split : session.splits.all()) {
-    session.report.splits.push_back({split->role, split->path(), static_cast<std::int64_t>(split->count()), split->fingerprint});
+    session.report.splits.push_back(
+        {split->role, split->path(), static_cast<std::int64_t>(split->count()), split->fingerprint});
   }
   return {};
 }
@@ -127,8 +131,9 @@ Status require_runnable(const Session& session) {
     const graph::Node& node = session.model.graph.node(id);
     if (node.op != graph::Op::unknown) continue;
     const auto version = session.model.graph.other_opsets.find(node.domain);
-    const int opset = node.domain.empty() ? session.model.graph.opset
-                                          : version == session.model.graph.other_opsets.end() ? 0 : version->second;
+    const int opset = node.domain.empty()                                 ? session.model.graph.opset
+                      : version == session.model.graph.other_opsets.end() ? 0
+                                                                          : version->second;
     for (std::string_view stage : {"calibrate", "sensitivity", "search", "validate"}) {
       if (!session.config.has_stage(stage)) continue;
       return input_error(session.config.model + ": node \"" + session.model.graph.address(id) + "\": operator " +
@@ -191,7 +196,15 @@ Result<exporter::Report> run_pipeline(const PipelineConfig& config, const RunOpt
   const int threads_wanted = options.threads > 0 ? options.threads : config.threads;
   set_threads(threads_wanted > 0 ? threads_wanted : cpu_cores());
   CTK_TRY(LoadedModel model, load_model(config.model));
-  Session session{config, options, output, ArtifactCache(output + "/.cache", options.resume), "", std::move(model), {}, {}, {}, {}, {}, {}, {}, std::nullopt, {}, {}, {}};
+  Session session{config, options,
+                  output, ArtifactCache(output + "/.cache", options.resume),
+                  "",     std::move(model),
+                  {},     {},
+                  {},     {},
+                  {},     {},
+                  {},     std::nullopt,
+                  {},     {},
+                  {}};
   session.report.version = CTK_VERSION;
   session.report.command = options.command;
   session.report.config = {options.config_path, config.fingerprint()};

@@ -40,7 +40,8 @@ Status choose_schemes(Session& session) {
   bool is_integer = false;
   for (const auto& [address, scheme] : session.schemes) is_integer = is_integer || scheme.is_integer_activation();
   if (is_integer && session.ranges.empty()) {
-    return config_error("stages.quantize: integer activations need ranges, found no calibrate stage before it. Add one");
+    return config_error(
+        "stages.quantize: integer activations need ranges, found no calibrate stage before it. Add one");
   }
   return {};
 }
@@ -48,8 +49,12 @@ Status choose_schemes(Session& session) {
 std::string describe(const quantization::ApplyOutcome& outcome) {
   json layers = json::array();
   for (const quantization::LayerOutcome& l : outcome.layers) {
-    layers.push_back({{"layer", l.address}, {"scheme", to_string(l.scheme)}, {"method", l.method},
-                      {"error_rtn", l.error_rtn}, {"error_method", l.error_method}, {"raised", l.raised_scales},
+    layers.push_back({{"layer", l.address},
+                      {"scheme", to_string(l.scheme)},
+                      {"method", l.method},
+                      {"error_rtn", l.error_rtn},
+                      {"error_method", l.error_method},
+                      {"raised", l.raised_scales},
                       {"bias_corrected", l.bias_corrected}});
   }
   return json{{"layers", layers}, {"warnings", outcome.warnings}}.dump(1);

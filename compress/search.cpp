@@ -23,9 +23,9 @@
 namespace ctk::pipeline {
 namespace {
 
-using nlohmann::json;
 using graph::Graph;
 using graph::Layer;
+using nlohmann::json;
 
 constexpr int kMostCorrections = 6;
 
@@ -37,9 +37,9 @@ struct Group {
 
 struct Table {
   std::vector<Group> groups;
-  std::map<std::pair<std::string, std::string>, double> loss, bytes, latency_us;   // (layer, scheme)
-  double base_bytes = 0;      // fixed part of the file
-  double base_us = 0;         // steps that belong to no layer
+  std::map<std::pair<std::string, std::string>, double> loss, bytes, latency_us;  // (layer, scheme)
+  double base_bytes = 0;                                                          // fixed part of the file
+  double base_us = 0;                                                             // steps that belong to no layer
   double float_us = 0;
 };
 
@@ -59,11 +59,14 @@ Result<std::vector<Group>> make_groups(Session& session) {
     if (free.contains(address)) {
       for (const QuantScheme& scheme : session.config.search->schemes) {
         const std::string reason = quantization::infeasible_reason(graph, layer, scheme);
-        if (reason.empty()) allowed.push_back(scheme);
-        else session.report.skipped.push_back({address, graph.node(layer.node).op_type, to_string(scheme) + ": " + reason});
+        if (reason.empty())
+          allowed.push_back(scheme);
+        else
+          session.report.skipped.push_back(
+              {address, graph.node(layer.node).op_type, to_string(scheme) + ": " + reason});
       }
     }
-    if (allowed.empty()) allowed.push_back({});   // stays float; target_layers() or the line above says why
+    if (allowed.empty()) allowed.push_back({});  // stays float; target_layers() or the line above says why
     const auto [entry, is_new] = by_weight.emplace(graph.value(layer.weight).name, groups.size());
     if (is_new) {
       groups.push_back({{address}, allowed});
@@ -71,7 +74,8 @@ Result<std::vector<Group>> make_groups(Session& session) {
     }
     Group& group = groups[entry->second];
     group.layers.push_back(address);
-    std::erase_if(group.choices, [&](const QuantScheme& s) { return std::find(allowed.begin(), allowed.end(), s) == allowed.end(); });
+    std::erase_if(group.choices,
+                  [&](const QuantScheme& s) { return std::find(allowed.begin(), allowed.end(), s) == allowed.end(); });
     if (group.choices.empty()) group.choices.push_back({});
   }
   return groups;
@@ -142,8 +146,10 @@ Status fill_latency(const Session& session, Table& table) {
     for (const runtime::StepTime& step : steps[s]) {
       const bool is_layer = step.node.is_valid() && graph::layer_of(graphs[s], step.node).has_value();
       sum += step.median_us;
-      if (is_layer) table.latency_us[{graphs[s].address(step.node), to_string(schemes[s])}] += step.median_us;
-      else other += step.median_us;
+      if (is_layer)
+        table.latency_us[{graphs[s].address(step.node), to_string(schemes[s])}] += step.median_us;
+      else
+        other += step.median_us;
     }
     // Timing each step adds the clock's own time; whole runs say how much, and every step gives back its share.
     const double share = sum > 0 ? std::min(1.0, whole[s].median_us / sum) : 1.0;
@@ -156,7 +162,7 @@ Status fill_latency(const Session& session, Table& table) {
   return {};
 }
 
-using Costs = std::map<std::pair<std::string, std::string>, double>;   // by (layer, scheme)
+using Costs = std::map<std::pair<std::string, std::string>, double>;  // by (layer, scheme)
 
 double group_cost(const Costs& costs, const Group& group, const QuantScheme& scheme, bool all_layers) {
   double sum = 0;
@@ -168,7 +174,8 @@ double group_cost(const Costs& costs, const Group& group, const QuantScheme& sch
   return sum;
 }
 
-search::Problem make_problem(const Table& table, double size_limit, double latency_limit, double size_extra, double us_extra) {
+search::Problem make_problem(const Table& table, double size_limit, double latency_limit, double size_extra,
+                             double us_extra) {
   search::Problem problem;
   problem.budgets.push_back({"size", size_limit, table.base_bytes + size_extra, "B"});
   problem.budgets.push_back({"latency", latency_limit, std::max(0.0, table.base_us + us_extra), "us"});
@@ -176,9 +183,10 @@ search::Problem make_problem(const Table& table, double size_limit, double laten
     search::Item item;
     item.name = group.layers[0];
     for (const QuantScheme& scheme : group.choices) {
-      item.choices.push_back({to_string(scheme), group_cost(table.loss, group, scheme, true),
-                              {group_cost(table.bytes, group, scheme, false),
-                               group_cost(table.latency_us, group, scheme, true)}});
+      item.choices.push_back(
+          {to_string(scheme),
+           group_cost(table.loss, group, scheme, true),
+           {group_cost(table.bytes, group, scheme, false), group_cost(table.latency_us, group, scheme, true)}});
     }
     problem.items.push_back(std::move(item));
   }
@@ -193,12 +201,14 @@ quantization::SchemeMap to_schemes(const Table& table, const search::Assignment&
   return schemes;
 }
 
-// The answer as it will really be: bytes by the exporter, times of layers from the table and of all other steps measured.
+// The answer as it will really be: bytes by the exporter, times of layers from the table and of all other steps
+// measured.
 struct Built {
   double bytes = 0, latency_us = 0, other_us = 0;
 };
 
-Result<Built> build(const Session& session, const Table& table, const quantization::SchemeMap& schemes, bool with_time) {
+Result<Built> build(const Session& session, const Table& table, const quantization::SchemeMap& schemes,
+                    bool with_time) {
   Graph graph = session.model.graph.clone();
   quantization::ApplyOptions options;
   options.bias_correction = session.config.quantize && session.config.quantize->bias_correction;
@@ -229,7 +239,8 @@ std::string reason_for(const Table& table, const Group& group, const QuantScheme
   const QuantScheme* next = nullptr;
   for (const QuantScheme& other : group.choices) {
     const double other_bytes = group_cost(table.bytes, group, other, false);
-    if (other_bytes < bytes && (next == nullptr || other_bytes > group_cost(table.bytes, group, *next, false))) next = &other;
+    if (other_bytes < bytes && (next == nullptr || other_bytes > group_cost(table.bytes, group, *next, false)))
+      next = &other;
   }
   char text[200];
   if (group.choices.size() == 1) return "the only scheme it can take";
@@ -251,7 +262,8 @@ Result<std::string> search_all(Session& session) {
   CTK_CHECK(fill_latency(session, table));
   const BudgetConfig& budget = session.config.budget;
   const double infinity = std::numeric_limits<double>::infinity();
-  const double size_limit = budget.size ? std::floor(budget.size->absolute(static_cast<double>(session.model.file_bytes))) : infinity;
+  const double size_limit =
+      budget.size ? std::floor(budget.size->absolute(static_cast<double>(session.model.file_bytes))) : infinity;
   const double latency_limit = budget.latency ? budget.latency->absolute(table.float_us) : infinity;
   CTK_TRY(const search::Solver* solver, search::find_solver(session.config.search->solver));
   double size_extra = 0, us_extra = 0;
@@ -267,10 +279,17 @@ Result<std::string> search_all(Session& session) {
       if (too_slow > 0) us_extra += std::max(0.01 * latency_limit, built.latency_us - answer.costs[1]);
       continue;
     }
-    json artifact{{"schemes", json::object()}, {"reasons", json::object()}, {"latency_us", json::object()},
+    json artifact{{"schemes", json::object()},
+                  {"reasons", json::object()},
+                  {"latency_us", json::object()},
                   {"predicted", {{"size", built.bytes}, {"latency", built.latency_us}, {"loss", answer.loss}}},
-                  {"float_us", table.float_us}, {"corrections", round}, {"proved_optimal", answer.proved_optimal},
-                  {"gap", answer.gap}, {"limits", {{"size", budget.size ? json(size_limit) : json()}, {"latency", budget.latency ? json(latency_limit) : json()}}}};
+                  {"float_us", table.float_us},
+                  {"corrections", round},
+                  {"proved_optimal", answer.proved_optimal},
+                  {"gap", answer.gap},
+                  {"limits",
+                   {{"size", budget.size ? json(size_limit) : json()},
+                    {"latency", budget.latency ? json(latency_limit) : json()}}}};
     for (const Group& group : table.groups) {
       for (const std::string& layer : group.layers) {
         const QuantScheme scheme = schemes.at(layer);
@@ -297,7 +316,8 @@ Status restore(Session& session, const std::string& text) {
   for (exporter::LayerRow& row : session.report.layers) {
     for (const Score& score : session.scores) {
       const auto found = session.schemes.find(row.name);
-      if (found != session.schemes.end() && score.layer == row.name && score.scheme == to_string(found->second)) row.loss = score.loss;
+      if (found != session.schemes.end() && score.layer == row.name && score.scheme == to_string(found->second))
+        row.loss = score.loss;
     }
   }
   return {};
@@ -306,11 +326,12 @@ Status restore(Session& session, const std::string& text) {
 }  // namespace
 
 Status run_search(Session& session, bool& cached) {
-  if (session.scores.empty()) return config_error("search: expected a sensitivity stage before it, found no scores. Add one");
+  if (session.scores.empty())
+    return config_error("search: expected a sensitivity stage before it, found no scores. Add one");
   const BudgetConfig& budget = session.config.budget;
   std::vector<std::string> extra{session.config.fingerprint_of({"budget", "stages.quantize", "stages.export"})};
   extra.push_back(std::to_string(session.model.file_bytes));
-  if (budget.latency) {   // times of another machine or thread count are another problem
+  if (budget.latency) {  // times of another machine or thread count are another problem
     extra.push_back(session.report.machine.cpu + session.report.machine.isa + std::to_string(threads()));
   }
   session.fingerprint = stage_fingerprint(session, "search", extra);

@@ -26,12 +26,16 @@ Result<std::string> score_all(Session& session) {
       graph::Graph candidate = graph.clone();
       CTK_TRY(const auto applied, quantization::apply_schemes(candidate, {{address, scheme}}, session.ranges, {}));
       CTK_TRY(const Evaluation result, evaluate(candidate, split, "", &reference));
-      rows.push_back({{"layer", address}, {"scheme", to_string(scheme)}, {"loss", result.kl.value},
+      rows.push_back({{"layer", address},
+                      {"scheme", to_string(scheme)},
+                      {"loss", result.kl.value},
                       {"standard_error", result.kl.standard_error}});
     }
   }
-  return json{{"metric", "kl"}, {"formula", "mean over samples of KL(softmax(float) || softmax(quantized)), nats"},
-              {"scores", rows}}.dump(1);
+  return json{{"metric", "kl"},
+              {"formula", "mean over samples of KL(softmax(float) || softmax(quantized)), nats"},
+              {"scores", rows}}
+      .dump(1);
 }
 
 Status restore(Session& session, const std::string& text) {
@@ -47,8 +51,10 @@ Status restore(Session& session, const std::string& text) {
 }  // namespace
 
 Status run_sensitivity(Session& session, bool& cached) {
-  if (!session.splits.score) return input_error("sensitivity: there is no data to score on. Give data.calibrate or data.score");
-  if (!session.config.search) return config_error("sensitivity: expected a search stage whose schemes to score, found none");
+  if (!session.splits.score)
+    return input_error("sensitivity: there is no data to score on. Give data.calibrate or data.score");
+  if (!session.config.search)
+    return config_error("sensitivity: expected a search stage whose schemes to score, found none");
   std::vector<std::string> extra{session.splits.score->fingerprint};
   for (const QuantScheme& scheme : session.config.search->schemes) extra.push_back(to_string(scheme));
   session.fingerprint = stage_fingerprint(session, "sensitivity", extra);

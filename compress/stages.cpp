@@ -13,13 +13,19 @@ std::int64_t split_work(const std::optional<data::Split>& split) {
   return split ? static_cast<std::int64_t>(split->count()) : 0;
 }
 
-std::int64_t calibrate_work(const Session& s) { return split_work(s.splits.calibrate); }
+std::int64_t calibrate_work(const Session& s) {
+  return split_work(s.splits.calibrate);
+}
 std::int64_t sensitivity_work(const Session& s) {
   const auto layers = static_cast<std::int64_t>(graph::layers_of(s.model.graph).size());
   return layers * static_cast<std::int64_t>(s.config.search ? s.config.search->schemes.size() : 0);
 }
-std::int64_t no_work(const Session&) { return 0; }
-std::int64_t validate_work(const Session& s) { return 2 * split_work(s.splits.test); }
+std::int64_t no_work(const Session&) {
+  return 0;
+}
+std::int64_t validate_work(const Session& s) {
+  return 2 * split_work(s.splits.test);
+}
 
 constexpr std::array kStages{
     StageRow{"calibrate", "ranges of activations over the calibration split", calibrate_work, run_calibrate},
@@ -32,7 +38,9 @@ constexpr std::array kStages{
 
 }  // namespace
 
-std::span<const StageRow> stages() { return kStages; }
+std::span<const StageRow> stages() {
+  return kStages;
+}
 
 std::string stage_fingerprint(const Session& session, std::string_view stage, const std::vector<std::string>& extra) {
   Fingerprint print;
@@ -59,16 +67,21 @@ Result<std::vector<graph::Layer>> Session::target_layers(const std::vector<std::
     std::string why;
     const auto layer = graph::layer_of(g, id, &why);
     const graph::Op op = g.node(id).op;
-    const bool has_weight = op == graph::Op::Conv || op == graph::Op::ConvTranspose || op == graph::Op::Gemm || op == graph::Op::MatMul;
+    const bool has_weight =
+        op == graph::Op::Conv || op == graph::Op::ConvTranspose || op == graph::Op::Gemm || op == graph::Op::MatMul;
     if (!layer) {
       if (has_weight) report.skipped.push_back({g.address(id), g.node(id).op_type, why});
-      if (op == graph::Op::unknown) report.skipped.push_back({g.address(id), g.node(id).op_type, "operator is not known; carried unchanged"});
+      if (op == graph::Op::unknown)
+        report.skipped.push_back({g.address(id), g.node(id).op_type, "operator is not known; carried unchanged"});
       continue;
     }
     const std::size_t at = next++;
-    if (is_ignored[at]) report.skipped.push_back({addresses[at], g.node(id).op_type, "matches `ignore`"});
-    else if (!is_wanted[at]) report.skipped.push_back({addresses[at], g.node(id).op_type, "matches no pattern of `targets`"});
-    else chosen.push_back(*layer);
+    if (is_ignored[at])
+      report.skipped.push_back({addresses[at], g.node(id).op_type, "matches `ignore`"});
+    else if (!is_wanted[at])
+      report.skipped.push_back({addresses[at], g.node(id).op_type, "matches no pattern of `targets`"});
+    else
+      chosen.push_back(*layer);
   }
   return chosen;
 }

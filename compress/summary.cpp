@@ -40,7 +40,8 @@ std::size_t coded_bytes(std::size_t count, std::int64_t channels, const QuantSch
   return (count * static_cast<std::size_t>(scheme.weight_bits) + 7) / 8 + 4 * scales;
 }
 
-Result<std::size_t> assigned_size(const PipelineConfig& config, const LoadedModel& model, const quantization::SchemeMap& schemes) {
+Result<std::size_t> assigned_size(const PipelineConfig& config, const LoadedModel& model,
+                                  const quantization::SchemeMap& schemes) {
   graph::Graph graph = model.graph.clone();
   CTK_TRY(const auto applied, quantization::apply_schemes(graph, schemes, placeholder_ranges(graph), {}));
   return file_bytes(graph, budget_format(config));
@@ -48,7 +49,9 @@ Result<std::size_t> assigned_size(const PipelineConfig& config, const LoadedMode
 
 }  // namespace
 
-double absolute_limit(const Limit& limit, double float_value) { return limit.absolute(float_value); }
+double absolute_limit(const Limit& limit, double float_value) {
+  return limit.absolute(float_value);
+}
 
 Result<ReachableSize> reachable_size(const PipelineConfig& config, const LoadedModel& model) {
   ReachableSize reach;
@@ -70,7 +73,8 @@ Result<ReachableSize> reachable_size(const PipelineConfig& config, const LoadedM
     most[address] = largest.value_or(QuantScheme{});
     reach.holders.emplace_back(address + " (" + to_string(floor) + ")", coded_bytes(count, layer.channels, floor));
   }
-  std::stable_sort(reach.holders.begin(), reach.holders.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::stable_sort(reach.holders.begin(), reach.holders.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
   CTK_TRY(reach.least, assigned_size(config, model, least));
   CTK_TRY(reach.most, assigned_size(config, model, most));
   return reach;
@@ -84,7 +88,8 @@ Status require_reachable_size(const Session& session) {
   if (static_cast<double>(reach.least) <= allowed) return {};
   std::string holders;
   for (std::size_t i = 0; i < reach.holders.size() && i < 5; ++i) {
-    holders += (i == 0 ? "" : ", ") + reach.holders[i].first + " " + search::format_amount(static_cast<double>(reach.holders[i].second), "B");
+    holders += (i == 0 ? "" : ", ") + reach.holders[i].first + " " +
+               search::format_amount(static_cast<double>(reach.holders[i].second), "B");
   }
   const std::size_t more = reach.holders.size() > 5 ? reach.holders.size() - 5 : 0;
   return Error{ErrorCode::budget_infeasible,
@@ -108,15 +113,20 @@ void fill_budget_rows(Session& session) {
     const auto found = session.predicted.find(name);
     return found == session.predicted.end() ? exporter::Figure{} : exporter::Figure{found->second};
   };
-  const auto add = [&](const char* name, const char* unit, exporter::Figure limit, exporter::Figure guess, exporter::Figure measured) {
+  const auto add = [&](const char* name, const char* unit, exporter::Figure limit, exporter::Figure guess,
+                       exporter::Figure measured) {
     exporter::BudgetRow row{name, unit, limit, guess, measured, {}, {}};
     if (limit && measured) row.met = *measured <= *limit;
-    if (row.met && !*row.met) session.warn("budget_missed", std::string(name) + ": measured " + std::to_string(*measured) + " " + unit + ", the budget is " + std::to_string(*limit) + " " + unit);
+    if (row.met && !*row.met)
+      session.warn("budget_missed", std::string(name) + ": measured " + std::to_string(*measured) + " " + unit +
+                                        ", the budget is " + std::to_string(*limit) + " " + unit);
     report.budget.push_back(row);
   };
   const bool has_search = session.config.search.has_value();
   if (budget.size || has_search) {
-    add("size", "bytes", budget.size ? exporter::Figure(budget.size->absolute(*report.size.before)) : exporter::Figure{}, predicted("size"), report.size.after);
+    add("size", "bytes",
+        budget.size ? exporter::Figure(budget.size->absolute(*report.size.before)) : exporter::Figure{},
+        predicted("size"), report.size.after);
   }
   if (budget.latency || has_search) {
     exporter::Figure base = report.latency.baseline.median;
@@ -128,13 +138,15 @@ void fill_budget_rows(Session& session) {
   if (has_search) add("loss", "nats", {}, predicted("loss"), session.measured_loss);
   if (budget.peak_memory) {
     exporter::Figure limit;
-    if (report.memory.baseline_peak || !budget.peak_memory->is_share) limit = budget.peak_memory->absolute(report.memory.baseline_peak.value_or(0));
+    if (report.memory.baseline_peak || !budget.peak_memory->is_share)
+      limit = budget.peak_memory->absolute(report.memory.baseline_peak.value_or(0));
     add("peak_memory", "bytes", limit, {}, report.memory.final_peak);
   }
   if (budget.metric_drop && report.metric && report.metric->drop) {
     const bool relative = budget.metric_drop->is_relative;
     const double base = std::abs(report.metric->baseline.value_or(0));
-    const double drop = relative ? (base > 0 ? *report.metric->drop / base : *report.metric->drop) : *report.metric->drop * 100.0;
+    const double drop =
+        relative ? (base > 0 ? *report.metric->drop / base : *report.metric->drop) : *report.metric->drop * 100.0;
     add("metric_drop", relative ? "ratio" : "points", budget.metric_drop->value, {}, drop);
   }
 }

@@ -14,8 +14,8 @@ namespace {
 
 struct Measured {
   runtime::LatencyFigure baseline, final;
-  std::size_t baseline_bytes = 0, final_bytes = 0;   // activations, scratch, packed weights
-  std::vector<std::pair<std::string, std::string>> unfused;   // layer, reason
+  std::size_t baseline_bytes = 0, final_bytes = 0;           // activations, scratch, packed weights
+  std::vector<std::pair<std::string, std::string>> unfused;  // layer, reason
 };
 
 // One real sample in the input slots, so that no run meets denormals or zeros only.
@@ -46,8 +46,11 @@ Result<Measured> measure_latency(Session& session) {
       }
     }
   }
-  Measured measured{figures[0], figures[1], before->activation_bytes() + before->packed_bytes(),
-                    after->activation_bytes() + after->packed_bytes(), {}};
+  Measured measured{figures[0],
+                    figures[1],
+                    before->activation_bytes() + before->packed_bytes(),
+                    after->activation_bytes() + after->packed_bytes(),
+                    {}};
   return measured;
 }
 
@@ -57,7 +60,8 @@ exporter::LatencyFigure to_row(const runtime::LatencyFigure& figure) {
 
 Status compare_metric(Session& session) {
   const data::Split& split = *session.splits.test;
-  const std::string name = session.config.evaluate->spec.metric.empty() ? "agreement" : session.config.evaluate->spec.metric;
+  const std::string name =
+      session.config.evaluate->spec.metric.empty() ? "agreement" : session.config.evaluate->spec.metric;
   CTK_TRY(const data::MetricInfo* info, data::find_metric(name));
   OutputCache reference;
   exporter::MetricPart part;
@@ -100,15 +104,15 @@ Status check_gates(Session& session) {
   const double allowed = limit->is_relative ? limit->value : limit->value / 100.0;
   if (data::is_within(drop, allowed)) return {};
   return Error{ErrorCode::gate_refused,
-               "stages.validate.gate.metric_drop: expected a drop of at most " + to_text(*limit) + ", found " + metric.name +
-                   " " + std::to_string(*metric.baseline) + " -> " + std::to_string(*metric.final) +
+               "stages.validate.gate.metric_drop: expected a drop of at most " + to_text(*limit) + ", found " +
+                   metric.name + " " + std::to_string(*metric.baseline) + " -> " + std::to_string(*metric.final) +
                    ". Allow larger schemes, exclude sensitive layers with `ignore`, or loosen the gate"};
 }
 
 }  // namespace
 
 Status run_validate(Session& session, bool& cached) {
-  cached = false;   // times are of now; the metric is quick
+  cached = false;  // times are of now; the metric is quick
   if (!session.splits.test) return input_error("validate: there is no test data. Give data.evaluate");
   CTK_CHECK(compare_metric(session));
   CTK_TRY(const Measured measured, measure_latency(session));
@@ -119,13 +123,17 @@ Status run_validate(Session& session, bool& cached) {
   report.memory.baseline_peak = static_cast<double>(measured.baseline_bytes);
   report.memory.final_peak = static_cast<double>(measured.final_bytes);
   if (session.quantized && measured.final.median_us > measured.baseline.median_us) {
-    session.warn("slower_than_float", "the result takes " + std::to_string(measured.final.median_us) + " us, the float network " +
-                                          std::to_string(measured.baseline.median_us) + " us at " + std::to_string(threads()) +
+    session.warn("slower_than_float", "the result takes " + std::to_string(measured.final.median_us) +
+                                          " us, the float network " + std::to_string(measured.baseline.median_us) +
+                                          " us at " + std::to_string(threads()) +
                                           " threads: this model gains size, not time, on this machine");
   }
   for (const std::string& against : session.config.validate->against) {
-    if (against == "onnxruntime") CTK_CHECK(check_against_onnxruntime(session));
-    else if (against != "float") return config_error("stages.validate.against: \"" + against + "\" is not available in this build. Use onnxruntime or float");
+    if (against == "onnxruntime")
+      CTK_CHECK(check_against_onnxruntime(session));
+    else if (against != "float")
+      return config_error("stages.validate.against: \"" + against +
+                          "\" is not available in this build. Use onnxruntime or float");
   }
   return check_gates(session);
 }

@@ -23,7 +23,9 @@ bool has_avxvnni() {
 
 }  // namespace
 
-std::string_view name_of(Isa isa) { return kNames[static_cast<std::size_t>(isa)]; }
+std::string_view name_of(Isa isa) {
+  return kNames[static_cast<std::size_t>(isa)];
+}
 
 std::optional<Isa> isa_from_name(std::string_view name) {
   for (std::size_t i = 0; i < kNames.size(); ++i) {
@@ -38,13 +40,16 @@ bool host_supports(Isa isa) {
   __builtin_cpu_init();
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   switch (isa) {
-    case Isa::x86_avx2: return avx2;
-    case Isa::x86_avxvnni: return avx2 && has_avxvnni();
+    case Isa::x86_avx2:
+      return avx2;
+    case Isa::x86_avxvnni:
+      return avx2 && has_avxvnni();
     case Isa::x86_avx512vnni:
       return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
              __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
              __builtin_cpu_supports("avx512vnni");
-    default: return false;
+    default:
+      return false;
   }
 #elif defined(__aarch64__) && defined(__ARM_FEATURE_DOTPROD)
   return isa == Isa::arm_neondot;
@@ -67,7 +72,8 @@ Result<std::vector<Isa>> allowed_isas() {
   std::string has;
   for (Isa isa : host_isas()) has += (has.empty() ? "" : ", ") + std::string(name_of(isa));
   const auto isa = isa_from_name(forced);
-  if (!isa) return config_error("CTK_ISA: unknown instruction set \"" + std::string(forced) + "\". This host has: " + has);
+  if (!isa)
+    return config_error("CTK_ISA: unknown instruction set \"" + std::string(forced) + "\". This host has: " + has);
   if (!host_supports(*isa)) {
     return config_error("CTK_ISA: this host cannot run \"" + std::string(forced) + "\". It has: " + has);
   }
@@ -86,7 +92,9 @@ std::string cpu_model() {
   return "unknown";
 }
 
-int cpu_cores() { return static_cast<int>(std::max(1u, std::thread::hardware_concurrency())); }
+int cpu_cores() {
+  return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+}
 
 std::size_t memory_bytes() {
   return static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGE_SIZE));

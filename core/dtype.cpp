@@ -14,17 +14,33 @@ struct DTypeRow {
 };
 
 constexpr std::array<DTypeRow, 16> kRows{{
-    {DType::f32, "f32", 32}, {DType::f64, "f64", 64}, {DType::f16, "f16", 16}, {DType::bf16, "bf16", 16},
-    {DType::i8, "i8", 8},    {DType::u8, "u8", 8},    {DType::i16, "i16", 16}, {DType::u16, "u16", 16},
-    {DType::i32, "i32", 32}, {DType::u32, "u32", 32}, {DType::i64, "i64", 64}, {DType::u64, "u64", 64},
-    {DType::boolean, "bool", 8}, {DType::i4, "i4", 4}, {DType::u4, "u4", 4}, {DType::string, "string", 0},
+    {DType::f32, "f32", 32},
+    {DType::f64, "f64", 64},
+    {DType::f16, "f16", 16},
+    {DType::bf16, "bf16", 16},
+    {DType::i8, "i8", 8},
+    {DType::u8, "u8", 8},
+    {DType::i16, "i16", 16},
+    {DType::u16, "u16", 16},
+    {DType::i32, "i32", 32},
+    {DType::u32, "u32", 32},
+    {DType::i64, "i64", 64},
+    {DType::u64, "u64", 64},
+    {DType::boolean, "bool", 8},
+    {DType::i4, "i4", 4},
+    {DType::u4, "u4", 4},
+    {DType::string, "string", 0},
 }};
 
 }  // namespace
 
-int bits_of(DType dtype) { return kRows[static_cast<std::size_t>(dtype)].bits; }
+int bits_of(DType dtype) {
+  return kRows[static_cast<std::size_t>(dtype)].bits;
+}
 
-std::string_view name_of(DType dtype) { return kRows[static_cast<std::size_t>(dtype)].name; }
+std::string_view name_of(DType dtype) {
+  return kRows[static_cast<std::size_t>(dtype)].name;
+}
 
 std::optional<DType> dtype_from_name(std::string_view name) {
   for (const DTypeRow& row : kRows) {
@@ -70,7 +86,9 @@ std::uint16_t float_to_half(float value) {
   return static_cast<std::uint16_t>(sign | ((magnitude - 0x38000000u + 0xfffu + odd) >> 13));
 }
 
-float bfloat_to_float(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
+float bfloat_to_float(std::uint16_t bits) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+}
 
 std::uint16_t float_to_bfloat(float value) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);

@@ -22,9 +22,13 @@ std::string to_hex(std::span<const std::uint8_t> bytes) {
 
 }  // namespace
 
-Fingerprint::Fingerprint() : state_(XXH3_createState()) { XXH3_128bits_reset(static_cast<XXH3_state_t*>(state_)); }
+Fingerprint::Fingerprint() : state_(XXH3_createState()) {
+  XXH3_128bits_reset(static_cast<XXH3_state_t*>(state_));
+}
 
-Fingerprint::~Fingerprint() { XXH3_freeState(static_cast<XXH3_state_t*>(state_)); }
+Fingerprint::~Fingerprint() {
+  XXH3_freeState(static_cast<XXH3_state_t*>(state_));
+}
 
 Fingerprint& Fingerprint::add(std::span<const std::byte> bytes) {
   const std::uint64_t length = bytes.size();
@@ -33,9 +37,13 @@ Fingerprint& Fingerprint::add(std::span<const std::byte> bytes) {
   return *this;
 }
 
-Fingerprint& Fingerprint::add(std::string_view text) { return add(std::as_bytes(std::span(text.data(), text.size()))); }
+Fingerprint& Fingerprint::add(std::string_view text) {
+  return add(std::as_bytes(std::span(text.data(), text.size())));
+}
 
-Fingerprint& Fingerprint::add(std::uint64_t number) { return add(std::as_bytes(std::span(&number, 1))); }
+Fingerprint& Fingerprint::add(std::uint64_t number) {
+  return add(std::as_bytes(std::span(&number, 1)));
+}
 
 std::string Fingerprint::hex() const {
   XXH128_canonical_t canonical;
@@ -43,7 +51,9 @@ std::string Fingerprint::hex() const {
   return to_hex({canonical.digest, sizeof canonical.digest});
 }
 
-std::uint64_t hash64(std::span<const std::byte> bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
+std::uint64_t hash64(std::span<const std::byte> bytes) {
+  return XXH3_64bits(bytes.data(), bytes.size());
+}
 
 std::string sha256_of(std::span<const std::byte> bytes) {
   SHA2_CTX context;

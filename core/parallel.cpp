@@ -9,11 +9,17 @@ namespace {
 int g_threads = 1;
 }
 
-void set_threads(int threads) { g_threads = std::max(1, threads); }
+void set_threads(int threads) {
+  g_threads = std::max(1, threads);
+}
 
-int threads() { return g_threads; }
+int threads() {
+  return g_threads;
+}
 
-int thread_index() { return omp_get_thread_num(); }
+int thread_index() {
+  return omp_get_thread_num();
+}
 
 namespace detail {
 

@@ -59,9 +59,12 @@ std::string to_string(const QuantScheme& scheme) {
   text += 'a';
   text += std::to_string(scheme.activation_bits);
   switch (scheme.granularity) {
-    case Granularity::per_tensor: return text + "_t";
-    case Granularity::per_channel: return text + "_c";
-    case Granularity::per_group: return text + "_g" + std::to_string(scheme.group_size);
+    case Granularity::per_tensor:
+      return text + "_t";
+    case Granularity::per_channel:
+      return text + "_c";
+    case Granularity::per_group:
+      return text + "_g" + std::to_string(scheme.group_size);
   }
   return text;
 }

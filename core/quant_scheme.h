@@ -11,10 +11,10 @@ namespace ctk {
 enum class Granularity { per_tensor, per_channel, per_group };
 
 struct QuantScheme {
-  int weight_bits = 32;                                  // 32, 16: stored as float; 2..8: stored as codes
-  int activation_bits = 32;                              // 32, 16: float; 8: affine uint8
-  Granularity granularity = Granularity::per_channel;    // of the weight scales
-  int group_size = 0;                                    // input elements a scale covers, with per_group only
+  int weight_bits = 32;                                // 32, 16: stored as float; 2..8: stored as codes
+  int activation_bits = 32;                            // 32, 16: float; 8: affine uint8
+  Granularity granularity = Granularity::per_channel;  // of the weight scales
+  int group_size = 0;                                  // input elements a scale covers, with per_group only
 
   bool is_integer_weight() const { return weight_bits <= 8; }
   bool is_integer_activation() const { return activation_bits <= 8; }

@@ -15,8 +15,8 @@ ActivationQuant activation_quant_from_range(float low, float high) {
   float scale = exact;
   if (!(scale >= std::numeric_limits<float>::min())) scale = std::numeric_limits<float>::min();
   if (!std::isfinite(scale)) scale = std::numeric_limits<float>::max();
-  // From the range itself, not from the scale rounded to float: [-r, r] then lies 127.5 steps below zero exactly and gets
-  // 128 for every r.
+  // From the range itself, not from the scale rounded to float: [-r, r] then lies 127.5 steps below zero exactly and
+  // gets 128 for every r.
   const double zero = std::nearbyint(scale == exact ? -lo * 255.0 / (hi - lo) : -lo / static_cast<double>(scale));
   return {scale, static_cast<std::uint8_t>(std::clamp(zero, 0.0, 255.0))};
 }

@@ -1,9 +1,9 @@
 // Quantized numbers: the rules that map codes to reals, written once.
 //
-// Activations: code q in uint8, real = (q - zero_point) * scale, scale > 0 and finite. Real 0 is code zero_point exactly.
-// Weights:     symmetric codes, real = code * scale[channel]; 8 bits use -127..127, 4 bits -8..7.
-// Bias:        int32 at scale s_in * s_w[channel], zero point 0, rounded to nearest, ties to even.
-// Rounding to a code is always: to nearest, ties to even, then saturate.
+// Activations: code q in uint8, real = (q - zero_point) * scale, scale > 0 and finite. Real 0 is code zero_point
+// exactly. Weights:     symmetric codes, real = code * scale[channel]; 8 bits use -127..127, 4 bits -8..7. Bias: int32
+// at scale s_in * s_w[channel], zero point 0, rounded to nearest, ties to even. Rounding to a code is always: to
+// nearest, ties to even, then saturate.
 #pragma once
 
 #include <cstdint>
@@ -33,11 +33,11 @@ inline float dequantize(std::uint8_t code, const ActivationQuant& q) {
 // The note on a weight value: codes instead of floats.
 struct QuantTensor {
   QuantScheme scheme;
-  int channel_axis = 0;         // output-channel dimension of `codes`; scales run along it
-  int group_count = 1;          // ConvTranspose with groups: channels = group_count * shape[channel_axis]
-  Tensor codes;                 // i8 for 8 bits, i4 (packed, low nibble first) for 4, f16 for fp16; the weight's shape
-  std::vector<float> scales;    // [channels], or [1] per tensor; each finite and > 0; empty for fp16
-  std::string method;           // "rtn", "gptq", ...: how the codes were found
+  int channel_axis = 0;       // output-channel dimension of `codes`; scales run along it
+  int group_count = 1;        // ConvTranspose with groups: channels = group_count * shape[channel_axis]
+  Tensor codes;               // i8 for 8 bits, i4 (packed, low nibble first) for 4, f16 for fp16; the weight's shape
+  std::vector<float> scales;  // [channels], or [1] per tensor; each finite and > 0; empty for fp16
+  std::string method;         // "rtn", "gptq", ...: how the codes were found
 };
 
 // Integer codes as int8, one each (unpacks 4-bit; not for fp16). Same order as the weight.

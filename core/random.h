@@ -13,9 +13,9 @@ class Random {
  public:
   explicit Random(std::uint64_t seed, std::string_view purpose = "");
   std::uint64_t next();
-  double uniform();                            // [0, 1)
-  std::uint64_t below(std::uint64_t bound);    // [0, bound), unbiased; bound >= 1
-  double normal();                             // mean 0, variance 1 (Box-Muller)
+  double uniform();                          // [0, 1)
+  std::uint64_t below(std::uint64_t bound);  // [0, bound), unbiased; bound >= 1
+  double normal();                           // mean 0, variance 1 (Box-Muller)
   // A permutation of 0..count-1 (Fisher-Yates).
   std::vector<std::size_t> permutation(std::size_t count);
 

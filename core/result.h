@@ -32,9 +32,15 @@ struct Error {
   }
 };
 
-inline Error input_error(std::string message) { return {ErrorCode::input, std::move(message)}; }
-inline Error config_error(std::string message) { return {ErrorCode::config, std::move(message)}; }
-inline Error internal_error(std::string message) { return {ErrorCode::internal, std::move(message)}; }
+inline Error input_error(std::string message) {
+  return {ErrorCode::input, std::move(message)};
+}
+inline Error config_error(std::string message) {
+  return {ErrorCode::config, std::move(message)};
+}
+inline Error internal_error(std::string message) {
+  return {ErrorCode::internal, std::move(message)};
+}
 
 template <class T>
 class [[nodiscard]] Result {
@@ -84,14 +90,14 @@ using Status = Result<void>;
 #define CTK_CONCAT(a, b) CTK_CONCAT_INNER(a, b)
 
 // CTK_TRY(auto x, expression): declares x from the value, or returns the error from the enclosing function.
-#define CTK_TRY(declaration, ...)                                    \
-  auto CTK_CONCAT(ctk_try_, __LINE__) = (__VA_ARGS__);                \
+#define CTK_TRY(declaration, ...)                                                                \
+  auto CTK_CONCAT(ctk_try_, __LINE__) = (__VA_ARGS__);                                           \
   if (!CTK_CONCAT(ctk_try_, __LINE__)) return std::move(CTK_CONCAT(ctk_try_, __LINE__)).error(); \
   declaration = std::move(*CTK_CONCAT(ctk_try_, __LINE__))
 
 // CTK_CHECK(expression): returns the error of a Status (or of any Result whose value is not needed).
-#define CTK_CHECK(...)                                                \
-  do {                                                                \
-    auto ctk_status_ = (__VA_ARGS__);                                 \
-    if (!ctk_status_) return std::move(ctk_status_).error();          \
+#define CTK_CHECK(...)                                       \
+  do {                                                       \
+    auto ctk_status_ = (__VA_ARGS__);                        \
+    if (!ctk_status_) return std::move(ctk_status_).error(); \
   } while (false)

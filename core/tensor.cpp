@@ -12,25 +12,39 @@ namespace {
 double element_as_double(const Tensor& t, std::size_t i) {
   const void* p = t.data();
   switch (t.dtype()) {
-    case DType::f32: return static_cast<const float*>(p)[i];
-    case DType::f64: return static_cast<const double*>(p)[i];
-    case DType::f16: return half_to_float(static_cast<const std::uint16_t*>(p)[i]);
-    case DType::bf16: return bfloat_to_float(static_cast<const std::uint16_t*>(p)[i]);
-    case DType::i8: return static_cast<const std::int8_t*>(p)[i];
-    case DType::u8: return static_cast<const std::uint8_t*>(p)[i];
-    case DType::i16: return static_cast<const std::int16_t*>(p)[i];
-    case DType::u16: return static_cast<const std::uint16_t*>(p)[i];
-    case DType::i32: return static_cast<const std::int32_t*>(p)[i];
-    case DType::u32: return static_cast<const std::uint32_t*>(p)[i];
-    case DType::i64: return static_cast<double>(static_cast<const std::int64_t*>(p)[i]);
-    case DType::u64: return static_cast<double>(static_cast<const std::uint64_t*>(p)[i]);
-    case DType::boolean: return static_cast<const std::uint8_t*>(p)[i] != 0 ? 1.0 : 0.0;
+    case DType::f32:
+      return static_cast<const float*>(p)[i];
+    case DType::f64:
+      return static_cast<const double*>(p)[i];
+    case DType::f16:
+      return half_to_float(static_cast<const std::uint16_t*>(p)[i]);
+    case DType::bf16:
+      return bfloat_to_float(static_cast<const std::uint16_t*>(p)[i]);
+    case DType::i8:
+      return static_cast<const std::int8_t*>(p)[i];
+    case DType::u8:
+      return static_cast<const std::uint8_t*>(p)[i];
+    case DType::i16:
+      return static_cast<const std::int16_t*>(p)[i];
+    case DType::u16:
+      return static_cast<const std::uint16_t*>(p)[i];
+    case DType::i32:
+      return static_cast<const std::int32_t*>(p)[i];
+    case DType::u32:
+      return static_cast<const std::uint32_t*>(p)[i];
+    case DType::i64:
+      return static_cast<double>(static_cast<const std::int64_t*>(p)[i]);
+    case DType::u64:
+      return static_cast<double>(static_cast<const std::uint64_t*>(p)[i]);
+    case DType::boolean:
+      return static_cast<const std::uint8_t*>(p)[i] != 0 ? 1.0 : 0.0;
     case DType::i4:
     case DType::u4: {
       const int nibble = (static_cast<const std::uint8_t*>(p)[i / 2] >> (4 * (i % 2))) & 15;
       return t.dtype() == DType::i4 && nibble >= 8 ? nibble - 16 : nibble;
     }
-    case DType::string: return 0.0;
+    case DType::string:
+      return 0.0;
   }
   return 0.0;
 }
@@ -94,7 +108,9 @@ Tensor Tensor::clone() const {
   return copy;
 }
 
-Result<Tensor> to_f32(const Tensor& tensor) { return cast(tensor, DType::f32); }
+Result<Tensor> to_f32(const Tensor& tensor) {
+  return cast(tensor, DType::f32);
+}
 
 Result<std::vector<std::int64_t>> to_i64(const Tensor& tensor) {
   if (tensor.dtype() == DType::string) return input_error("expected integers, found strings");
@@ -136,15 +152,32 @@ Result<Tensor> cast(const Tensor& from, DType dtype) {
       for (std::size_t i = 0; i < n; ++i) out[i] = element_as_double(from, i) != 0.0 ? 1 : 0;
       break;
     }
-    case DType::i8: fill_integers<std::int8_t>(from, to); break;
-    case DType::u8: fill_integers<std::uint8_t>(from, to); break;
-    case DType::i16: fill_integers<std::int16_t>(from, to); break;
-    case DType::u16: fill_integers<std::uint16_t>(from, to); break;
-    case DType::i32: fill_integers<std::int32_t>(from, to); break;
-    case DType::u32: fill_integers<std::uint32_t>(from, to); break;
-    case DType::i64: fill_integers<std::int64_t>(from, to); break;
-    case DType::u64: fill_integers<std::uint64_t>(from, to); break;
-    default: break;
+    case DType::i8:
+      fill_integers<std::int8_t>(from, to);
+      break;
+    case DType::u8:
+      fill_integers<std::uint8_t>(from, to);
+      break;
+    case DType::i16:
+      fill_integers<std::int16_t>(from, to);
+      break;
+    case DType::u16:
+      fill_integers<std::uint16_t>(from, to);
+      break;
+    case DType::i32:
+      fill_integers<std::int32_t>(from, to);
+      break;
+    case DType::u32:
+      fill_integers<std::uint32_t>(from, to);
+      break;
+    case DType::i64:
+      fill_integers<std::int64_t>(from, to);
+      break;
+    case DType::u64:
+      fill_integers<std::uint64_t>(from, to);
+      break;
+    default:
+      break;
   }
   return to;
 }

@@ -19,8 +19,14 @@ struct TensorView {
   const void* data = nullptr;
 
   std::size_t size() const { return elements(shape); }
-  template <class T> const T* as() const { return static_cast<const T*>(data); }
-  template <class T> std::span<const T> values() const { return {as<T>(), size()}; }
+  template <class T>
+  const T* as() const {
+    return static_cast<const T*>(data);
+  }
+  template <class T>
+  std::span<const T> values() const {
+    return {as<T>(), size()};
+  }
 };
 
 struct MutableTensorView {
@@ -29,8 +35,14 @@ struct MutableTensorView {
   void* data = nullptr;
 
   std::size_t size() const { return elements(shape); }
-  template <class T> T* as() const { return static_cast<T*>(data); }
-  template <class T> std::span<T> values() const { return {as<T>(), size()}; }
+  template <class T>
+  T* as() const {
+    return static_cast<T*>(data);
+  }
+  template <class T>
+  std::span<T> values() const {
+    return {as<T>(), size()};
+  }
   operator TensorView() const { return {dtype, shape, data}; }
 };
 
@@ -43,23 +55,29 @@ class Tensor {
   // Shares `owner` (a mapped file, say) and reads from `data`, which must stay valid as long as `owner`.
   static Tensor borrowed(DType dtype, Shape shape, const void* data, std::shared_ptr<const void> owner);
   // Copies values of a C++ array; shape must hold exactly values.size() elements.
-  template <class T> static Tensor of(Shape shape, std::span<const T> values);
-  template <class T> static Tensor scalar(T value) { return of<T>({}, std::span<const T>(&value, 1)); }
+  template <class T>
+  static Tensor of(Shape shape, std::span<const T> values);
+  template <class T>
+  static Tensor scalar(T value) {
+    return of<T>({}, std::span<const T>(&value, 1));
+  }
 
   bool is_defined() const { return data_ != nullptr; }
   DType dtype() const { return dtype_; }
   const Shape& shape() const { return shape_; }
-  std::size_t size() const { return size_; }                          // elements
+  std::size_t size() const { return size_; }  // elements
   std::size_t bytes() const { return byte_size(dtype_, size_); }
   const void* data() const { return data_; }
   // Writable memory; only for a tensor made by zeros()/of() and not yet shared.
   void* mutable_data() { return const_cast<void*>(data_); }
 
-  template <class T> std::span<const T> values() const {
+  template <class T>
+  std::span<const T> values() const {
     assert(DTypeOf<T>::value == dtype_);
     return {static_cast<const T*>(data_), size_};
   }
-  template <class T> std::span<T> mutable_values() {
+  template <class T>
+  std::span<T> mutable_values() {
     assert(DTypeOf<T>::value == dtype_);
     return {static_cast<T*>(mutable_data()), size_};
   }
@@ -81,8 +99,8 @@ class Tensor {
 // Any real or boolean tensor as float32 / as int64. Errors: input (strings).
 Result<Tensor> to_f32(const Tensor& tensor);
 Result<std::vector<std::int64_t>> to_i64(const Tensor& tensor);
-// Converts element by element to `dtype` (round toward zero to integers, as ONNX Cast; values past 64 bits saturate, then
-// narrower integers keep the low bits; NaN gives 0). 4-bit types only as source.
+// Converts element by element to `dtype` (round toward zero to integers, as ONNX Cast; values past 64 bits saturate,
+// then narrower integers keep the low bits; NaN gives 0). 4-bit types only as source.
 Result<Tensor> cast(const Tensor& tensor, DType dtype);
 
 // 64-byte aligned memory that frees itself; null when the system refuses.

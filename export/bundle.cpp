@@ -12,7 +12,9 @@
 namespace ctk::exporter {
 namespace {
 
-std::size_t aligned(std::size_t value, std::size_t step) { return (value + step - 1) / step * step; }
+std::size_t aligned(std::size_t value, std::size_t step) {
+  return (value + step - 1) / step * step;
+}
 
 // Lays tensors one after another; keeps the bytes only when asked.
 class DataSink final : public graph::ConstantSink {
@@ -42,18 +44,22 @@ class DataSink final : public graph::ConstantSink {
   std::string data_;
 };
 
-void put_u64(std::string& file, std::size_t at, std::uint64_t value) { std::memcpy(file.data() + at, &value, sizeof value); }
+void put_u64(std::string& file, std::size_t at, std::uint64_t value) {
+  std::memcpy(file.data() + at, &value, sizeof value);
+}
 
 std::string deflate_text(const std::string& text) {
   uLongf length = ::compressBound(static_cast<uLong>(text.size()));
   std::string packed(length, '\0');
   ::compress2(reinterpret_cast<Bytef*>(packed.data()), &length, reinterpret_cast<const Bytef*>(text.data()),
-              static_cast<uLong>(text.size()), Z_BEST_COMPRESSION);   // cannot fail: the buffer holds the bound
+              static_cast<uLong>(text.size()), Z_BEST_COMPRESSION);  // cannot fail: the buffer holds the bound
   packed.resize(length);
   return packed;
 }
 
-std::uint64_t hash_text(const std::string& text) { return hash64(std::as_bytes(std::span(text))); }
+std::uint64_t hash_text(const std::string& text) {
+  return hash64(std::as_bytes(std::span(text)));
+}
 
 }  // namespace
 
@@ -86,6 +92,8 @@ std::string bundle_of(const graph::Graph& graph) {
   return file;
 }
 
-Status write_bundle(const graph::Graph& graph, const std::string& path) { return write_file(path, bundle_of(graph)); }
+Status write_bundle(const graph::Graph& graph, const std::string& path) {
+  return write_file(path, bundle_of(graph));
+}
 
 }  // namespace ctk::exporter

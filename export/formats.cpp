@@ -9,7 +9,9 @@
 namespace ctk::exporter {
 namespace {
 
-Result<std::string> serialize_bundle(const graph::Graph& graph) { return bundle_of(graph); }
+Result<std::string> serialize_bundle(const graph::Graph& graph) {
+  return bundle_of(graph);
+}
 
 constexpr std::array kFormats{
     Format{"bundle", "model.ctkb", "our memory-mapped file: graph, codes, scales, hashes", serialize_bundle},
@@ -19,7 +21,9 @@ constexpr std::array kFormats{
 
 }  // namespace
 
-std::span<const Format> formats() { return kFormats; }
+std::span<const Format> formats() {
+  return kFormats;
+}
 
 Result<const Format*> find_format(std::string_view name) {
   std::string known;

@@ -10,14 +10,14 @@
 namespace ctk::exporter {
 
 struct Format {
-  std::string_view name;        // as in the pipeline file
-  std::string_view file_name;   // below the output folder
+  std::string_view name;       // as in the pipeline file
+  std::string_view file_name;  // below the output folder
   std::string_view what;
   // The whole file. Errors: input (a form the format cannot hold; names the layer).
   Result<std::string> (*serialize)(const graph::Graph& graph);
 };
 
 std::span<const Format> formats();
-Result<const Format*> find_format(std::string_view name);   // errors: config, lists the known
+Result<const Format*> find_format(std::string_view name);  // errors: config, lists the known
 
 }  // namespace ctk::exporter

@@ -23,7 +23,7 @@ class QdqBuilder {
     for (const Layer& layer : layers) CTK_CHECK(write_bias(layer));
     for (const Layer& layer : layers) CTK_CHECK(write_weight(layer));
     CTK_CHECK(write_other_coded());
-    const std::size_t count = graph_.value_capacity();   // values made from here on bear no notes
+    const std::size_t count = graph_.value_capacity();  // values made from here on bear no notes
     for (std::size_t i = 0; i < count; ++i) {
       const ValueId id{static_cast<std::uint32_t>(i)};
       if (!graph_.value(id).is_removed && graph_.value(id).activation_quant) write_activation(id);
@@ -50,7 +50,7 @@ class QdqBuilder {
     made.inputs = std::move(inputs);
     made.outputs = {output};
     if (axis >= 0) made.attributes.set("axis", static_cast<std::int64_t>(axis));
-    return graph_.add_node(std::move(made));   // order is restored by sort() at the end
+    return graph_.add_node(std::move(made));  // order is restored by sort() at the end
   }
 
   static Tensor scales_of(const QuantTensor& weight) {
@@ -60,23 +60,25 @@ class QdqBuilder {
 
   Status write_weight(const Layer& layer) {
     const auto coded = graph_.value(layer.weight).quantized;
-    if (coded == nullptr) return {};   // float, or the first layer that shares it has written it
+    if (coded == nullptr) return {};  // float, or the first layer that shares it has written it
     const std::string name = graph_.value(layer.weight).name;
     const ValueId real = graph_.add_value(graph_.unique_name(name + "_dq"), DType::f32);
     if (coded->scheme.is_integer_weight()) {
       if (coded->group_count > 1 && coded->scales.size() > 1) {
-        return input_error(graph_.address(layer.node) + ": a grouped ConvTranspose with one scale a channel has no Q/DQ "
+        return input_error(graph_.address(layer.node) +
+                           ": a grouped ConvTranspose with one scale a channel has no Q/DQ "
                            "form. Use a per-tensor scheme (w8a8_t) for this layer");
       }
       const ValueId scale = constant(name + "_scale", scales_of(*coded));
-      node("DequantizeLinear", name + "_dq", {layer.weight, scale}, real, coded->scales.size() > 1 ? coded->channel_axis : -1);
+      node("DequantizeLinear", name + "_dq", {layer.weight, scale}, real,
+           coded->scales.size() > 1 ? coded->channel_axis : -1);
     } else {
       Node cast;
       cast.op_type = "Cast";
       cast.name = graph_.unique_name(name + "_cast");
       cast.inputs = {layer.weight};
       cast.outputs = {real};
-      cast.attributes.set("to", std::int64_t{1});   // TensorProto.FLOAT
+      cast.attributes.set("to", std::int64_t{1});  // TensorProto.FLOAT
       graph_.add_node(std::move(cast));
     }
     store_codes(layer.weight, *coded);
@@ -127,8 +129,8 @@ class QdqBuilder {
     for (std::size_t c = 0; c < scales.size(); ++c) scales[c] = input.activation_quant->scale * coded->scales[c];
     const QuantBias codes = quantize_bias(full, input.activation_quant->scale, coded->scales);
     const ValueId stored = constant(name + "_q", Tensor::of<std::int32_t>({layer.channels}, codes.codes));
-    const ValueId scale = constant(name + "_scale", scales.size() == 1 ? Tensor::scalar(scales[0])
-                                                                       : Tensor::of<float>({layer.channels}, scales));
+    const ValueId scale = constant(
+        name + "_scale", scales.size() == 1 ? Tensor::scalar(scales[0]) : Tensor::of<float>({layer.channels}, scales));
     const ValueId real = graph_.add_value(graph_.unique_name(name + "_dq"), DType::f32);
     node("DequantizeLinear", name + "_dq", {stored, scale}, real, scales.size() > 1 ? 0 : -1);
     graph_.set_input(layer.node, 2, real);
@@ -179,7 +181,9 @@ int opset_for(const Graph& qdq) {
 
 }  // namespace
 
-Result<Graph> to_qdq(const Graph& graph) { return QdqBuilder(graph.clone()).run(); }
+Result<Graph> to_qdq(const Graph& graph) {
+  return QdqBuilder(graph.clone()).run();
+}
 
 Result<std::string> onnx_qdq_of(const Graph& graph) {
   CTK_TRY(const Graph qdq, to_qdq(graph));

@@ -9,8 +9,8 @@
 
 namespace ctk::graph {
 
-// Called after a value has been computed, in graph order. `data` is float32 (codes are dequantized first) and valid during
-// the call only; its shape is in storage order: ONNX's, or [N, spatial..., C] when `channels_last`.
+// Called after a value has been computed, in graph order. `data` is float32 (codes are dequantized first) and valid
+// during the call only; its shape is in storage order: ONNX's, or [N, spatial..., C] when `channels_last`.
 using ValueObserver = std::function<Status(ValueId, const TensorView& data, bool channels_last)>;
 
 class Executor {

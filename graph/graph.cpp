@@ -24,7 +24,9 @@ Op op_from_type(std::string_view domain, std::string_view op_type) {
   return Op::unknown;
 }
 
-std::string_view name_of(Op op) { return kOpNames[static_cast<std::size_t>(op)]; }
+std::string_view name_of(Op op) {
+  return kOpNames[static_cast<std::size_t>(op)];
+}
 
 const Attribute* Attributes::find(std::string_view name) const {
   for (const auto& [key, value] : items_) {
@@ -86,7 +88,9 @@ std::optional<ValueId> Graph::find_value(std::string_view value_name) const {
   return found->second;
 }
 
-bool Graph::is_output(ValueId id) const { return std::find(outputs_.begin(), outputs_.end(), id) != outputs_.end(); }
+bool Graph::is_output(ValueId id) const {
+  return std::find(outputs_.begin(), outputs_.end(), id) != outputs_.end();
+}
 
 std::string Graph::address(NodeId id) const {
   const Node& self = node(id);
@@ -116,7 +120,9 @@ ValueId Graph::add_constant(std::string value_name, Tensor tensor) {
   return id;
 }
 
-void Graph::remove_input(ValueId id) { std::erase(inputs_, id); }
+void Graph::remove_input(ValueId id) {
+  std::erase(inputs_, id);
+}
 
 NodeId Graph::add_node(Node added, NodeId before) {
   const NodeId id{static_cast<std::uint32_t>(nodes_.size())};
@@ -193,7 +199,8 @@ void Graph::remove_dead_values() {
   for (std::size_t i = 0; i < values_.size(); ++i) {
     Value& candidate = values_[i];
     const ValueId id{static_cast<std::uint32_t>(i)};
-    if (candidate.is_removed || candidate.producer.is_valid() || !candidate.consumers.empty() || kept.contains(id)) continue;
+    if (candidate.is_removed || candidate.producer.is_valid() || !candidate.consumers.empty() || kept.contains(id))
+      continue;
     by_name_.erase(candidate.name);
     candidate = Value{};
     candidate.is_removed = true;

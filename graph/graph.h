@@ -73,30 +73,30 @@ using DeclaredShape = std::vector<Dim>;
 std::string to_string(const DeclaredShape& shape);  // "[N,3,32,32]", unknown without symbol "?"
 
 struct Value {
-  std::string name;                       // unique, as in the source file; the address in config and report
+  std::string name;  // unique, as in the source file; the address in config and report
   DType dtype = DType::f32;
-  std::optional<DeclaredShape> shape;     // declared in the source; inference never writes here
-  NodeId producer;                        // invalid for graph inputs and constants
-  std::vector<NodeId> consumers;          // once per node that reads it, in node order of insertion
-  std::optional<Tensor> constant;         // the value itself, when known before any run
-  std::shared_ptr<const QuantTensor> quantized;      // note on a weight: these codes replace `constant`
-  std::optional<ActivationQuant> activation_quant;   // note on an activation: it is stored as uint8 codes
+  std::optional<DeclaredShape> shape;               // declared in the source; inference never writes here
+  NodeId producer;                                  // invalid for graph inputs and constants
+  std::vector<NodeId> consumers;                    // once per node that reads it, in node order of insertion
+  std::optional<Tensor> constant;                   // the value itself, when known before any run
+  std::shared_ptr<const QuantTensor> quantized;     // note on a weight: these codes replace `constant`
+  std::optional<ActivationQuant> activation_quant;  // note on an activation: it is stored as uint8 codes
   bool is_removed = false;
 
   bool is_constant() const { return constant.has_value() || quantized != nullptr; }
 };
 
 struct Node {
-  std::string name;                       // as in the source: may be empty or repeated
-  std::string domain;                     // "" is ONNX's own
+  std::string name;    // as in the source: may be empty or repeated
+  std::string domain;  // "" is ONNX's own
   std::string op_type;
   Op op = Op::unknown;
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
   Attributes attributes;
-  std::vector<ValueId> captured;          // outer values that an opaque subgraph reads: they count as consumed
-  NodeId absorbed_by;                     // fusion note: the layer that computes this node in its own last step
-  QuantScheme scheme;                     // quantization note on a layer; fp32 elsewhere
+  std::vector<ValueId> captured;  // outer values that an opaque subgraph reads: they count as consumed
+  NodeId absorbed_by;             // fusion note: the layer that computes this node in its own last step
+  QuantScheme scheme;             // quantization note on a layer; fp32 elsewhere
   bool is_removed = false;
 };
 
@@ -104,10 +104,10 @@ class Graph {
  public:
   std::string name;
   int ir_version = 8;
-  int opset = 24;                                   // of the default domain, as the source file had it
-  std::map<std::string, int> other_opsets;          // custom domains
+  int opset = 24;                           // of the default domain, as the source file had it
+  std::map<std::string, int> other_opsets;  // custom domains
   std::vector<std::pair<std::string, std::string>> metadata;
-  std::vector<std::string> reader_notes;            // what the reader decided ("default of input W was frozen")
+  std::vector<std::string> reader_notes;  // what the reader decided ("default of input W was frozen")
 
   // --- reading
   std::span<const ValueId> inputs() const { return inputs_; }
@@ -116,11 +116,12 @@ class Graph {
   const std::vector<NodeId>& order() const { return order_; }
   const Value& value(ValueId id) const { return values_[id.index]; }
   const Node& node(NodeId id) const { return nodes_[id.index]; }
-  std::size_t value_capacity() const { return values_.size(); }   // ids run below this
+  std::size_t value_capacity() const { return values_.size(); }  // ids run below this
   std::size_t node_capacity() const { return nodes_.size(); }
   std::optional<ValueId> find_value(std::string_view name) const;
   bool is_output(ValueId id) const;
-  // The address of a node in config and report: its name when that is unique and not empty, else its first output's name.
+  // The address of a node in config and report: its name when that is unique and not empty, else its first output's
+  // name.
   std::string address(NodeId id) const;
 
   // --- building and rewriting; consumers and producers are kept in step

@@ -11,18 +11,18 @@ namespace ctk::graph {
 // A Conv, ConvTranspose, Gemm or MatMul whose weight is a constant (an initializer, or a constant after folding).
 struct Layer {
   NodeId node;
-  ValueId input;              // the activation
+  ValueId input;  // the activation
   ValueId weight;
-  ValueId bias;               // invalid when absent
-  int channel_axis = 0;       // of the weight: the dimension that runs over output channels (within a group)
-  int group_count = 1;        // > 1 only for ConvTranspose with groups: channels = group_count * shape[channel_axis]
-  std::int64_t channels = 0;  // output channels = number of per-channel scales
-  std::int64_t reduction = 0; // K: products summed per output element
-  bool is_depthwise = false;  // Conv with group == input channels
+  ValueId bias;                // invalid when absent
+  int channel_axis = 0;        // of the weight: the dimension that runs over output channels (within a group)
+  int group_count = 1;         // > 1 only for ConvTranspose with groups: channels = group_count * shape[channel_axis]
+  std::int64_t channels = 0;   // output channels = number of per-channel scales
+  std::int64_t reduction = 0;  // K: products summed per output element
+  bool is_depthwise = false;   // Conv with group == input channels
 };
 
-// Errors: none; nullopt with the reason in `why` (if given) when the node is no quantizable layer: not a layer operator,
-// weight not constant or not float32, weight rank unfit, weight shared with a reader that is not a layer.
+// Errors: none; nullopt with the reason in `why` (if given) when the node is no quantizable layer: not a layer
+// operator, weight not constant or not float32, weight rank unfit, weight shared with a reader that is not a layer.
 std::optional<Layer> layer_of(const Graph& graph, NodeId node, std::string* why = nullptr);
 // All layers in graph order.
 std::vector<Layer> layers_of(const Graph& graph);

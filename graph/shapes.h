@@ -17,7 +17,8 @@ Status check_input_shapes(const Graph& graph, std::span<const Shape> shapes);
 
 // ValueInfo per value id (undefined entries for removed values and for values behind unknown operators, marked by
 // `known == false`). Contents of small integer and shape-carrying values are followed.
-// Errors: input (node address, what its rule said). With allow_unknown, unknown operators only lose what is behind them.
+// Errors: input (node address, what its rule said). With allow_unknown, unknown operators only lose what is behind
+// them.
 struct InferredValue {
   bool known = false;
   ValueInfo info;

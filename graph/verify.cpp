@@ -17,9 +17,10 @@ Status verify_input_count(const Graph& graph, NodeId id) {
   const OpRules& rules = rules_of(node.op);
   const auto count = static_cast<int>(node.inputs.size());
   if (count < rules.min_inputs || (rules.max_inputs >= 0 && count > rules.max_inputs)) {
-    return at(graph, id, "expected " + std::to_string(rules.min_inputs) + ".." +
-                             (rules.max_inputs < 0 ? std::string("any") : std::to_string(rules.max_inputs)) +
-                             " inputs, found " + std::to_string(count));
+    return at(graph, id,
+              "expected " + std::to_string(rules.min_inputs) + ".." +
+                  (rules.max_inputs < 0 ? std::string("any") : std::to_string(rules.max_inputs)) + " inputs, found " +
+                  std::to_string(count));
   }
   for (int i = 0; i < rules.min_inputs; ++i) {
     if (!node.inputs[static_cast<std::size_t>(i)].is_valid()) {

@@ -25,7 +25,8 @@ Error damaged(const std::string& what, std::uint64_t expected, std::uint64_t fou
 
 // Deflate packs at most 1032 to 1; a larger claim is a lie and must not size an allocation.
 Result<std::string> inflate_text(std::span<const std::byte> packed, std::uint64_t size) {
-  if (size > 1032 * static_cast<std::uint64_t>(packed.size()) + 64) return damaged("text bytes before deflating", 1032 * packed.size(), size);
+  if (size > 1032 * static_cast<std::uint64_t>(packed.size()) + 64)
+    return damaged("text bytes before deflating", 1032 * packed.size(), size);
   std::string text(size, '\0');
   uLongf length = static_cast<uLongf>(size);
   const int status = ::uncompress(reinterpret_cast<Bytef*>(text.data()), &length,
@@ -36,7 +37,8 @@ Result<std::string> inflate_text(std::span<const std::byte> packed, std::uint64_
 
 class DataSection final : public graph::ConstantSource {
  public:
-  DataSection(std::span<const std::byte> data, std::shared_ptr<const void> owner) : data_(data), owner_(std::move(owner)) {}
+  DataSection(std::span<const std::byte> data, std::shared_ptr<const void> owner)
+      : data_(data), owner_(std::move(owner)) {}
 
   Result<Tensor> load(std::string_view reference, DType dtype, const Shape& shape) override {
     std::uint64_t offset = 0;
@@ -79,7 +81,8 @@ Result<graph::Graph> load_bundle_bytes(std::span<const std::byte> bytes, std::sh
   }
   const std::uint64_t text_offset = read_u64(bytes, 16), text_size = read_u64(bytes, 24);
   const std::uint64_t data_offset = read_u64(bytes, 32), data_size = read_u64(bytes, 40);
-  if (text_offset != kBundleHeaderBytes || text_size > bytes.size() - text_offset) return damaged("text bytes", text_size, bytes.size());
+  if (text_offset != kBundleHeaderBytes || text_size > bytes.size() - text_offset)
+    return damaged("text bytes", text_size, bytes.size());
   if (data_offset < text_offset + text_size || data_offset % 64 != 0 || data_offset > bytes.size() ||
       data_size != bytes.size() - data_offset) {
     return damaged("file bytes", data_offset + data_size, bytes.size());

@@ -52,7 +52,7 @@ Result<CpuExecutor::Prepared*> CpuExecutor::prepare(std::span<const Shape> shape
   if (made->arena == nullptr || made->scratch == nullptr) {
     return input_error("out of memory: the activations need " + std::to_string(plan.memory.arena_bytes) + " bytes");
   }
-  std::memset(made->arena.get(), 0, plan.memory.arena_bytes);   // touched now, not in the first run
+  std::memset(made->arena.get(), 0, plan.memory.arena_bytes);  // touched now, not in the first run
   made->slots.resize(plan.slots.size());
   for (std::size_t i = 0; i < plan.slots.size(); ++i) {
     made->slots[i] = plan.slots[i].is_constant ? const_cast<void*>(plan.slots[i].constant.data())
@@ -70,7 +70,9 @@ Status CpuExecutor::run_steps() {
   return {};
 }
 
-Result<std::vector<Tensor>> CpuExecutor::run(std::span<const Tensor> inputs) { return run_observed(inputs, {}); }
+Result<std::vector<Tensor>> CpuExecutor::run(std::span<const Tensor> inputs) {
+  return run_observed(inputs, {});
+}
 
 Result<std::vector<Tensor>> CpuExecutor::run_observed(std::span<const Tensor> inputs,
                                                       const graph::ValueObserver& observer) {
@@ -112,21 +114,28 @@ Result<std::vector<Tensor>> CpuExecutor::run_observed(std::span<const Tensor> in
   for (std::size_t i = 0; i < plan.output_slots.size(); ++i) {
     CTK_TRY(Tensor output, Tensor::zeros(plan.output_dtypes[i], plan.output_shapes[i]));
     if (output.bytes() != 0) {
-      std::memcpy(output.mutable_data(), current_->slots[static_cast<std::size_t>(plan.output_slots[i])], output.bytes());
+      std::memcpy(output.mutable_data(), current_->slots[static_cast<std::size_t>(plan.output_slots[i])],
+                  output.bytes());
     }
     outputs.push_back(std::move(output));
   }
   return outputs;
 }
 
-const Plan& CpuExecutor::plan() const { return current_->plan; }
+const Plan& CpuExecutor::plan() const {
+  return current_->plan;
+}
 
-const RunContext& CpuExecutor::context() const { return current_->context; }
+const RunContext& CpuExecutor::context() const {
+  return current_->context;
+}
 
 std::size_t CpuExecutor::activation_bytes() const {
   return current_->plan.memory.arena_bytes + current_->plan.scratch_bytes;
 }
 
-std::size_t CpuExecutor::packed_bytes() const { return current_->plan.packed_bytes; }
+std::size_t CpuExecutor::packed_bytes() const {
+  return current_->plan.packed_bytes;
+}
 
 }  // namespace ctk::runtime

@@ -11,7 +11,7 @@
 namespace ctk::runtime {
 
 struct ExecutorOptions {
-  std::vector<graph::ValueId> keep;   // values an observer may ask for
+  std::vector<graph::ValueId> keep;  // values an observer may ask for
   bool fuse = true;
 };
 
@@ -25,12 +25,13 @@ class CpuExecutor final : public graph::Executor {
 
   Result<std::vector<Tensor>> run(std::span<const Tensor> inputs) override;
   // The observer sees the values of ExecutorOptions::keep, graph inputs among them if asked for.
-  Result<std::vector<Tensor>> run_observed(std::span<const Tensor> inputs, const graph::ValueObserver& observer) override;
+  Result<std::vector<Tensor>> run_observed(std::span<const Tensor> inputs,
+                                           const graph::ValueObserver& observer) override;
 
   // The timing loop's entry: runs the current plan on what its input slots hold. Allocates nothing.
   Status run_steps();
   const Plan& plan() const;
-  const RunContext& context() const;   // for timing single steps
+  const RunContext& context() const;  // for timing single steps
   // Bytes this executor holds for activations and scratch, and for packed weights, under the current plan.
   std::size_t activation_bytes() const;
   std::size_t packed_bytes() const;

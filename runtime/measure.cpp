@@ -37,7 +37,9 @@ double percentile_of(std::vector<double> values, double percent) {
   return values[below] * (1 - share) + values[above] * share;
 }
 
-double median_of(std::vector<double> values) { return percentile_of(std::move(values), 50); }
+double median_of(std::vector<double> values) {
+  return percentile_of(std::move(values), 50);
+}
 
 Result<std::vector<LatencyFigure>> measure_interleaved(std::span<CpuExecutor* const> executors,
                                                        const MeasureOptions& options) {

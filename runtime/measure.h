@@ -17,14 +17,15 @@ struct LatencyFigure {
 };
 
 struct MeasureOptions {
-  double seconds = 0.5;            // per executor, warm-up apart
+  double seconds = 0.5;  // per executor, warm-up apart
   std::size_t least_runs = 20, most_runs = 2000;
   std::size_t warm_up_runs = 5;
 };
 
 // Whole runs of several executors, taken in turn (A B C A B C ...), so that a slow minute of the machine meets all.
 // Inputs are whatever the input slots hold.
-Result<std::vector<LatencyFigure>> measure_interleaved(std::span<CpuExecutor* const> executors, const MeasureOptions& options);
+Result<std::vector<LatencyFigure>> measure_interleaved(std::span<CpuExecutor* const> executors,
+                                                       const MeasureOptions& options);
 
 // Time of each step of a plan; layers by node, the rest (conversions, pools, ...) under an invalid node.
 struct StepTime {
@@ -33,7 +34,8 @@ struct StepTime {
   double median_us = 0;
 };
 // Same interleaving over several executors; one list each, in step order.
-Result<std::vector<std::vector<StepTime>>> measure_steps(std::span<CpuExecutor* const> executors, const MeasureOptions& options);
+Result<std::vector<std::vector<StepTime>>> measure_steps(std::span<CpuExecutor* const> executors,
+                                                         const MeasureOptions& options);
 
 double median_of(std::vector<double> values);
 double percentile_of(std::vector<double> values, double percent);

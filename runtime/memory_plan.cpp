@@ -6,7 +6,9 @@
 namespace ctk::runtime {
 namespace {
 
-std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
+std::size_t aligned(std::size_t bytes) {
+  return (bytes + 63) / 64 * 64;
+}
 
 }  // namespace
 
@@ -22,7 +24,7 @@ MemoryPlan plan_memory(std::span<const Lifetime> lifetimes) {
   std::vector<std::size_t> placed;
   for (std::size_t index : order) {
     const Lifetime& life = lifetimes[index];
-    std::vector<std::pair<std::size_t, std::size_t>> taken;   // [begin, end) of buffers alive at the same time
+    std::vector<std::pair<std::size_t, std::size_t>> taken;  // [begin, end) of buffers alive at the same time
     for (std::size_t other : placed) {
       if (lifetimes[other].first <= life.last && life.first <= lifetimes[other].last) {
         taken.emplace_back(plan.offsets[other], plan.offsets[other] + aligned(lifetimes[other].bytes));

@@ -9,13 +9,13 @@ namespace ctk::runtime {
 
 struct Lifetime {
   std::size_t bytes = 0;
-  std::size_t first = 0, last = 0;   // step indices, inclusive
+  std::size_t first = 0, last = 0;  // step indices, inclusive
 };
 
 struct MemoryPlan {
-  std::vector<std::size_t> offsets;   // one per lifetime, multiples of 64
+  std::vector<std::size_t> offsets;  // one per lifetime, multiples of 64
   std::size_t arena_bytes = 0;
-  std::size_t lower_bound = 0;        // most bytes alive in any one step: no plan can need less
+  std::size_t lower_bound = 0;  // most bytes alive in any one step: no plan can need less
 };
 
 // Greedy by size (Pisarchyk and Lee, 2020): largest buffer first, each at the lowest offset free during its lifetime.

@@ -23,15 +23,15 @@ enum class Form { native, codes };
 
 struct PlanOptions {
   std::vector<Shape> input_shapes;
-  std::vector<graph::ValueId> keep;   // values to materialize: no fusion swallows them
-  bool fuse = true;                   // false: every node its own step (same bits, more memory traffic)
-  int threads = 1;                    // scratch is sized for this many
+  std::vector<graph::ValueId> keep;  // values to materialize: no fusion swallows them
+  bool fuse = true;                  // false: every node its own step (same bits, more memory traffic)
+  int threads = 1;                   // scratch is sized for this many
 };
 
 struct SlotInfo {
   std::size_t bytes = 0;
-  bool is_constant = false;           // points into `constant`
-  int alias_of = -1;                  // shares the memory of another slot
+  bool is_constant = false;  // points into `constant`
+  int alias_of = -1;         // shares the memory of another slot
   Tensor constant;
 };
 
@@ -39,7 +39,7 @@ struct SlotInfo {
 struct KeptValue {
   graph::ValueId value;
   int slot = -1;
-  Shape shape;               // in storage order
+  Shape shape;  // in storage order
   bool channels_last = false;
   std::size_t after_step = 0;
 };
@@ -47,15 +47,15 @@ struct KeptValue {
 struct Plan {
   std::vector<std::unique_ptr<Step>> steps;
   std::vector<SlotInfo> slots;
-  std::vector<int> input_slots;        // one per graph input: float32 (or integer) data, plain layout
-  std::vector<int> output_slots;       // one per graph output, native form, plain layout
+  std::vector<int> input_slots;   // one per graph input: float32 (or integer) data, plain layout
+  std::vector<int> output_slots;  // one per graph output, native form, plain layout
   std::vector<DType> output_dtypes;
   std::vector<Shape> output_shapes;
   std::vector<KeptValue> kept;
-  std::vector<std::size_t> slot_offsets;   // into the arena; unused for constants and aliases
+  std::vector<std::size_t> slot_offsets;  // into the arena; unused for constants and aliases
   MemoryPlan memory;
   std::size_t scratch_bytes = 0;
-  std::size_t packed_bytes = 0;        // weights in kernel layout
+  std::size_t packed_bytes = 0;  // weights in kernel layout
 };
 
 // Errors: input (unsupported operator, shape rule broken; names the node), config (CTK_ISA).

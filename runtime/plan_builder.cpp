@@ -66,7 +66,7 @@ bool PlanBuilder::is_sole_use(ValueId id) const {
 
 bool PlanBuilder::layouts_coincide(ValueId id) const {
   const Shape& s = shape(id);
-  if (s.size() < 3 || s.size() > 4) return true;   // other ranks have the plain layout only
+  if (s.size() < 3 || s.size() > 4) return true;  // other ranks have the plain layout only
   const ImageExtent extent = image_extent(s);
   return extent.channels == 1 || extent.pixels == 1;
 }
@@ -176,13 +176,13 @@ Status PlanBuilder::add_node_steps(NodeId id) {
   const auto is_known = [&](ValueId output) {
     return !output.is_valid() || (infos_[output.index].known && info(output).constant.has_value());
   };
-  if (std::all_of(node.outputs.begin(), node.outputs.end(), is_known)) return {};   // need() makes it a constant
+  if (std::all_of(node.outputs.begin(), node.outputs.end(), is_known)) return {};  // need() makes it a constant
   if (node.op == Op::unknown) {
     return input_error(graph_.address(id) + ": operator \"" + (node.domain.empty() ? "" : node.domain + "::") +
                        node.op_type + "\" is not supported, so the graph cannot be run. See: compress list ops");
   }
-  for (auto* maker : {&make_layer_steps, &make_pool_steps, &make_elementwise_steps, &make_movement_steps,
-                      &make_reference_steps}) {
+  for (auto* maker :
+       {&make_layer_steps, &make_pool_steps, &make_elementwise_steps, &make_movement_steps, &make_reference_steps}) {
     auto made = maker(*this, id);
     if (!made) return std::move(made).error().with_context(graph_.address(id) + " (" + node.op_type + ")");
     if (*made) return {};
@@ -219,7 +219,8 @@ Status PlanBuilder::finish_outputs() {
 void PlanBuilder::assign_memory() {
   const std::size_t last_step = plan_.steps.empty() ? 0 : plan_.steps.size() - 1;
   const auto root = [&](int slot) {
-    while (plan_.slots[static_cast<std::size_t>(slot)].alias_of >= 0) slot = plan_.slots[static_cast<std::size_t>(slot)].alias_of;
+    while (plan_.slots[static_cast<std::size_t>(slot)].alias_of >= 0)
+      slot = plan_.slots[static_cast<std::size_t>(slot)].alias_of;
     return static_cast<std::size_t>(slot);
   };
   std::vector<Lifetime> lives(plan_.slots.size());

@@ -26,7 +26,7 @@ class PlanBuilder {
   bool is_kept(graph::ValueId id) const;
   // True when a fusion may leave `id` unmaterialized: one reader, not kept, no graph output.
   bool is_internal(graph::ValueId id) const;
-  bool is_sole_use(graph::ValueId id) const;   // the same, whether or not this plan fuses
+  bool is_sole_use(graph::ValueId id) const;  // the same, whether or not this plan fuses
 
   // A slot holding `id` in this form and layout; adds conversion steps when it does not exist yet.
   // Errors: internal (no such value yet; codes asked of a value without note).
@@ -53,7 +53,7 @@ class PlanBuilder {
     Form form;
     Layout layout;
     int slot;
-    bool is_raw;   // floats a producer wrote for a value with note: readers must see them only after rounding to codes
+    bool is_raw;  // floats a producer wrote for a value with note: readers must see them only after rounding to codes
   };
   std::optional<int> find(graph::ValueId id, Form form, Layout layout) const;
   bool layouts_coincide(graph::ValueId id) const;
@@ -69,7 +69,7 @@ class PlanBuilder {
   const PlanOptions& options_;
   std::vector<graph::InferredValue> infos_;
   std::vector<Isa> isas_;
-  std::vector<std::vector<Version>> versions_;   // by value
+  std::vector<std::vector<Version>> versions_;  // by value
   std::vector<bool> is_done_;
   Plan plan_;
 };
@@ -79,11 +79,12 @@ Result<bool> make_layer_steps(PlanBuilder& builder, graph::NodeId id);
 Result<bool> make_pool_steps(PlanBuilder& builder, graph::NodeId id);
 Result<bool> make_elementwise_steps(PlanBuilder& builder, graph::NodeId id);
 Result<bool> make_movement_steps(PlanBuilder& builder, graph::NodeId id);
-Result<bool> make_reference_steps(PlanBuilder& builder, graph::NodeId id);   // any operator with float evaluation
+Result<bool> make_reference_steps(PlanBuilder& builder, graph::NodeId id);  // any operator with float evaluation
 // Conversions between forms and layouts of one value.
 std::unique_ptr<Step> make_quantize_step(PlanBuilder& builder, graph::ValueId id, int from, int to);
 std::unique_ptr<Step> make_dequantize_step(PlanBuilder& builder, graph::ValueId id, int from, int to);
-std::unique_ptr<Step> make_layout_step(PlanBuilder& builder, graph::ValueId id, Form form, Layout to_layout, int from, int to);
+std::unique_ptr<Step> make_layout_step(PlanBuilder& builder, graph::ValueId id, Form form, Layout to_layout, int from,
+                                       int to);
 
 // Batch, channels and pixels of a rank-3/4 activation in ONNX order.
 struct ImageExtent {

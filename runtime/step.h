@@ -13,9 +13,12 @@ namespace ctk::runtime {
 // Buffers are addressed by slot number; the executor fills in the pointers before a run.
 struct RunContext {
   void* const* slots = nullptr;
-  std::byte* scratch = nullptr;   // 64-byte aligned, as large as the largest scratch_bytes of the plan
+  std::byte* scratch = nullptr;  // 64-byte aligned, as large as the largest scratch_bytes of the plan
 
-  template <class T> T* at(int slot) const { return static_cast<T*>(slots[slot]); }
+  template <class T>
+  T* at(int slot) const {
+    return static_cast<T*>(slots[slot]);
+  }
 };
 
 class Step {

@@ -25,7 +25,8 @@ double energy_of(const Tensor& weight) {
 // Gives `layer` a weight of its own when another reader needs it otherwise.
 void split_weight(Graph& graph, Layer& layer) {
   const graph::Value& shared = graph.value(layer.weight);
-  const ValueId copy = graph.add_constant(graph.unique_name(shared.name + "_for_" + graph.address(layer.node)), *shared.constant);
+  const ValueId copy =
+      graph.add_constant(graph.unique_name(shared.name + "_for_" + graph.address(layer.node)), *shared.constant);
   graph.set_input(layer.node, 1, copy);
   layer.weight = copy;
 }
@@ -83,7 +84,8 @@ Status halve_weight(Graph& graph, const Layer& layer, LayerOutcome& outcome) {
   const Tensor back = dequantize(halves);
   double error = 0;
   for (std::size_t i = 0; i < back.size(); ++i) {
-    const double miss = static_cast<double>(back.values<float>()[i]) - static_cast<double>(value.constant->values<float>()[i]);
+    const double miss =
+        static_cast<double>(back.values<float>()[i]) - static_cast<double>(value.constant->values<float>()[i]);
     error += miss * miss;
   }
   outcome.method = "fp16";
@@ -101,8 +103,9 @@ std::string infeasible_reason(const Graph& graph, const Layer& layer, const Quan
     const graph::Node& node = graph.node(layer.node);
     const graph::Value& weight = graph.value(layer.weight);
     const std::size_t rank = weight.constant ? weight.constant->shape().size() : weight.quantized->codes.shape().size();
-    if (rank > 4) return node.op_type + " of rank " + std::to_string(rank) + " has no integer kernel (1-D and 2-D have)";
-    if (layer.reduction > 66051) {   // 2^31 / (255 * 127.5): past it int32 sums could wrap
+    if (rank > 4)
+      return node.op_type + " of rank " + std::to_string(rank) + " has no integer kernel (1-D and 2-D have)";
+    if (layer.reduction > 66051) {  // 2^31 / (255 * 127.5): past it int32 sums could wrap
       return "sums of " + std::to_string(layer.reduction) + " products do not fit into int32";
     }
   }
@@ -112,7 +115,8 @@ std::string infeasible_reason(const Graph& graph, const Layer& layer, const Quan
 Status require_finite_weights(const Graph& graph) {
   for (std::size_t i = 0; i < graph.value_capacity(); ++i) {
     const graph::Value& value = graph.value(ValueId{static_cast<std::uint32_t>(i)});
-    if (value.is_removed || !value.constant || value.constant->dtype() != DType::f32 || value.consumers.empty()) continue;
+    if (value.is_removed || !value.constant || value.constant->dtype() != DType::f32 || value.consumers.empty())
+      continue;
     // Bounds of Clip and the fill of Pad may be infinite; a weight has at least two dimensions or feeds a layer's bias.
     bool feeds_layer = false;
     for (NodeId reader : value.consumers) {
@@ -159,7 +163,8 @@ Status fold_gemm_factors(Graph& graph) {
       if (graph.value(id).consumers.size() == 1 && !graph.is_output(id)) {
         graph.value(id).constant = std::move(scaled);
       } else {
-        graph.set_input(layer.node, index, graph.add_constant(graph.unique_name(graph.value(id).name + "_scaled"), std::move(scaled)));
+        graph.set_input(layer.node, index,
+                        graph.add_constant(graph.unique_name(graph.value(id).name + "_scaled"), std::move(scaled)));
       }
     };
     if (graph.value(layer.weight).quantized != nullptr) continue;
@@ -175,7 +180,7 @@ Result<ApplyOutcome> apply_schemes(Graph& graph, const SchemeMap& schemes, const
                                    const ApplyOptions& options) {
   CTK_TRY(const Quantizer* quantizer, find_quantizer(options.method));
   ApplyOutcome outcome;
-  std::map<ValueId, QuantScheme> chosen;   // weight -> scheme, to see when sharing layers differ
+  std::map<ValueId, QuantScheme> chosen;  // weight -> scheme, to see when sharing layers differ
   std::size_t used = 0;
   std::vector<std::pair<Layer, QuantScheme>> work;
   for (Layer layer : graph::layers_of(graph)) {
@@ -193,7 +198,9 @@ Result<ApplyOutcome> apply_schemes(Graph& graph, const SchemeMap& schemes, const
     for (const auto& [address, scheme] : schemes) {
       bool is_layer = false;
       for (const Layer& layer : graph::layers_of(graph)) is_layer = is_layer || graph.address(layer.node) == address;
-      if (!is_layer) return config_error("scheme " + to_string(scheme) + " is given for \"" + address + "\", which is no layer of this model");
+      if (!is_layer)
+        return config_error("scheme " + to_string(scheme) + " is given for \"" + address +
+                            "\", which is no layer of this model");
     }
   }
   for (auto& [layer, scheme] : work) {
@@ -209,7 +216,7 @@ Result<ApplyOutcome> apply_schemes(Graph& graph, const SchemeMap& schemes, const
     const bool is_shared = graph.value(layer.weight).consumers.size() > 1;
     const auto before = chosen.find(layer.weight);
     if (before != chosen.end()) {
-      if (before->second == scheme) {   // the same codes serve both
+      if (before->second == scheme) {  // the same codes serve both
         line.method = graph.value(layer.weight).quantized->method;
         outcome.layers.push_back(line);
         continue;

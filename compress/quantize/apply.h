@@ -26,14 +26,14 @@ struct LayerOutcome {
   std::string address;
   QuantScheme scheme;
   std::string method;
-  double error_rtn = 0;      // relative squared weight error of plain absmax rounding
-  double error_method = 0;   // of the codes used
-  int raised_scales = 0;     // channels whose scale was raised so that the bias fits (FAULTS "bias overflow")
+  double error_rtn = 0;     // relative squared weight error of plain absmax rounding
+  double error_method = 0;  // of the codes used
+  int raised_scales = 0;    // channels whose scale was raised so that the bias fits (FAULTS "bias overflow")
   bool bias_corrected = false;
 };
 
 struct ApplyOutcome {
-  std::vector<LayerOutcome> layers;   // integer and fp16 layers, in graph order
+  std::vector<LayerOutcome> layers;  // integer and fp16 layers, in graph order
   std::vector<std::string> warnings;
 };
 

@@ -30,7 +30,7 @@ Result<bool> correct_bias(Graph& graph, const Layer& layer, const Tensor& origin
                           const std::map<std::string, std::vector<double>>& input_means) {
   const auto means = input_means.find(graph.value(layer.input).name);
   const graph::Node& node = graph.node(layer.node);
-  if (means == input_means.end() || node.op == Op::MatMul) return false;   // MatMul has no bias input
+  if (means == input_means.end() || node.op == Op::MatMul) return false;  // MatMul has no bias input
   const std::int64_t groups = node.attributes.get_int("group", 1);
   const Tensor rounded = dequantize(*graph.value(layer.weight).quantized);
   const auto channel = channel_of_elements(original.shape(), layer.channel_axis, layer.group_count);
@@ -38,7 +38,8 @@ Result<bool> correct_bias(Graph& graph, const Layer& layer, const Tensor& origin
   const auto before = original.values<float>();
   const auto after = rounded.values<float>();
   for (std::size_t i = 0; i < before.size(); ++i) {
-    const std::size_t k = input_channel(node.op, original.shape(), i, channel[i], groups, layer.channel_axis, layer.channels);
+    const std::size_t k =
+        input_channel(node.op, original.shape(), i, channel[i], groups, layer.channel_axis, layer.channels);
     if (k >= means->second.size()) return false;
     shift[channel[i]] += (static_cast<double>(before[i]) - static_cast<double>(after[i])) * means->second[k];
   }

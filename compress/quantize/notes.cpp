@@ -24,7 +24,8 @@ class NotePlacer {
       : graph_(graph), ranges_(ranges), infos_(std::move(infos)) {}
 
   Result<NoteOutcome> run() {
-    for (std::size_t i = 0; i < graph_.value_capacity(); ++i) graph_.value(ValueId{static_cast<std::uint32_t>(i)}).activation_quant.reset();
+    for (std::size_t i = 0; i < graph_.value_capacity(); ++i)
+      graph_.value(ValueId{static_cast<std::uint32_t>(i)}).activation_quant.reset();
     for (const graph::Layer& layer : graph::layers_of(graph_)) {
       if (graph_.node(layer.node).scheme.is_integer_activation()) {
         integer_layers_.insert(layer.node);
@@ -86,7 +87,8 @@ class NotePlacer {
   double reach(ValueId value) const {
     const auto found = ranges_.find(graph_.value(value).name);
     if (found == ranges_.end()) return 0;
-    return std::max(std::abs(static_cast<double>(found->second.low)), std::abs(static_cast<double>(found->second.high)));
+    return std::max(std::abs(static_cast<double>(found->second.low)),
+                    std::abs(static_cast<double>(found->second.high)));
   }
 
   bool has_wide_join(const Node& node) const {

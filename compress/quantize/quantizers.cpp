@@ -13,7 +13,9 @@ constexpr std::array kQuantizers{
 
 }  // namespace
 
-std::span<const Quantizer> quantizers() { return kQuantizers; }
+std::span<const Quantizer> quantizers() {
+  return kQuantizers;
+}
 
 Result<const Quantizer*> find_quantizer(std::string_view name) {
   std::string known;

@@ -11,8 +11,8 @@
 namespace ctk::quantization {
 
 struct WeightRequest {
-  Tensor weight;                  // f32, the layer's own layout
-  QuantScheme scheme;             // integer weight bits
+  Tensor weight;       // f32, the layer's own layout
+  QuantScheme scheme;  // integer weight bits
   int channel_axis = 0;
   int group_count = 1;
   // Least scale each channel may have so that its bias fits into int32 codes; empty: no bias or float activations.
@@ -21,9 +21,9 @@ struct WeightRequest {
 
 struct WeightOutcome {
   QuantTensor tensor;
-  double squared_error = 0;         // sum over all weights, of the codes found
-  double squared_error_rtn = 0;     // the same for plain absmax rounding: what fitting is worth
-  int raised_scales = 0;            // channels whose scale the bias raised
+  double squared_error = 0;      // sum over all weights, of the codes found
+  double squared_error_rtn = 0;  // the same for plain absmax rounding: what fitting is worth
+  int raised_scales = 0;         // channels whose scale the bias raised
 };
 
 struct Quantizer {
@@ -33,7 +33,7 @@ struct Quantizer {
 };
 
 std::span<const Quantizer> quantizers();
-Result<const Quantizer*> find_quantizer(std::string_view name);   // errors: config, lists the known
+Result<const Quantizer*> find_quantizer(std::string_view name);  // errors: config, lists the known
 
 // Errors: config when the scheme's form is not one this build quantizes to (says which are).
 Status require_known_form(const QuantScheme& scheme);

@@ -17,14 +17,14 @@ namespace ctk::quantization {
 namespace {
 
 constexpr int kCandidates = 48;
-constexpr double kLeastRatio = 0.4;    // of the absmax scale: clipping more than 60% of the range never paid
+constexpr double kLeastRatio = 0.4;  // of the absmax scale: clipping more than 60% of the range never paid
 constexpr int kRefinements = 6;
 
 float absmax_scale(std::span<const float> values, int bits) {
   float largest = 0.0f;
   for (float v : values) largest = std::max(largest, std::abs(v));
   const float scale = largest / static_cast<float>(highest_code(bits));
-  if (largest == 0.0f) return 1.0f;   // any positive scale gives codes 0
+  if (largest == 0.0f) return 1.0f;  // any positive scale gives codes 0
   return std::max(scale, std::numeric_limits<float>::min());
 }
 
@@ -39,12 +39,17 @@ std::vector<std::vector<float>> gather_channels(const WeightRequest& request, co
 
 }  // namespace
 
-int lowest_code(int bits) { return bits == 8 ? -127 : -(1 << (bits - 1)); }
-int highest_code(int bits) { return (1 << (bits - 1)) - 1; }
+int lowest_code(int bits) {
+  return bits == 8 ? -127 : -(1 << (bits - 1));
+}
+int highest_code(int bits) {
+  return (1 << (bits - 1)) - 1;
+}
 
 std::int8_t round_to_code(float value, float scale, int bits) {
   const float code = std::nearbyint(value / scale);
-  return static_cast<std::int8_t>(std::clamp(code, static_cast<float>(lowest_code(bits)), static_cast<float>(highest_code(bits))));
+  return static_cast<std::int8_t>(
+      std::clamp(code, static_cast<float>(lowest_code(bits)), static_cast<float>(highest_code(bits))));
 }
 
 double rounding_error(std::span<const float> values, float scale, int bits) {
@@ -69,7 +74,8 @@ float fit_scale(std::span<const float> values, int bits) {
     return true;
   };
   for (int i = 0; i < kCandidates; ++i) {
-    // The -8 of 4 bits reaches further than the 7, so scales a little under absmax / 7 can be exact: ratio 7/8 is inside.
+    // The -8 of 4 bits reaches further than the 7, so scales a little under absmax / 7 can be exact: ratio 7/8 is
+    // inside.
     consider(static_cast<float>(start * (kLeastRatio + (1.0 - kLeastRatio) * i / kCandidates)));
   }
   for (int i = 0; i < kRefinements; ++i) {
@@ -127,7 +133,8 @@ Result<WeightOutcome> quantize_rtn(const WeightRequest& request) {
   }
   const auto values = request.weight.values<float>();
   std::vector<std::int8_t> codes(values.size());
-  for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = round_to_code(values[i], outcome.tensor.scales[channel[i]], bits);
+  for (std::size_t i = 0; i < codes.size(); ++i)
+    codes[i] = round_to_code(values[i], outcome.tensor.scales[channel[i]], bits);
   outcome.tensor.codes = bits == 4 ? pack_i4(shape, codes) : Tensor::of<std::int8_t>(shape, codes);
   return outcome;
 }

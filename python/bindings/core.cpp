@@ -26,7 +26,9 @@ struct PythonError : std::runtime_error {
   int code;
 };
 
-[[noreturn]] void raise(const ctk::Error& error) { throw PythonError(error.message, ctk::exit_code(error.code)); }
+[[noreturn]] void raise(const ctk::Error& error) {
+  throw PythonError(error.message, ctk::exit_code(error.code));
+}
 
 template <class T>
 T unwrap(ctk::Result<T> result) {
@@ -38,8 +40,16 @@ T unwrap(ctk::Result<T> result) {
 std::optional<DType> dtype_of(const py::array& array) {
   const char kind = array.dtype().kind();
   const auto size = array.itemsize();
-  if (kind == 'f') return size == 4 ? std::optional(DType::f32) : size == 8 ? std::optional(DType::f64) : size == 2 ? std::optional(DType::f16) : std::nullopt;
-  if (kind == 'i') return size == 8 ? std::optional(DType::i64) : size == 4 ? std::optional(DType::i32) : size == 1 ? std::optional(DType::i8) : std::nullopt;
+  if (kind == 'f')
+    return size == 4   ? std::optional(DType::f32)
+           : size == 8 ? std::optional(DType::f64)
+           : size == 2 ? std::optional(DType::f16)
+                       : std::nullopt;
+  if (kind == 'i')
+    return size == 8   ? std::optional(DType::i64)
+           : size == 4 ? std::optional(DType::i32)
+           : size == 1 ? std::optional(DType::i8)
+                       : std::nullopt;
   if (kind == 'u') return size == 1 ? std::optional(DType::u8) : std::nullopt;
   if (kind == 'b') return DType::boolean;
   return std::nullopt;
@@ -47,22 +57,33 @@ std::optional<DType> dtype_of(const py::array& array) {
 
 py::dtype numpy_dtype(DType dtype) {
   switch (dtype) {
-    case DType::f32: return py::dtype::of<float>();
-    case DType::f64: return py::dtype::of<double>();
-    case DType::i64: return py::dtype::of<std::int64_t>();
-    case DType::i32: return py::dtype::of<std::int32_t>();
-    case DType::i8: return py::dtype::of<std::int8_t>();
-    case DType::u8: return py::dtype::of<std::uint8_t>();
-    case DType::boolean: return py::dtype::of<bool>();
-    case DType::f16: return py::dtype("float16");
-    default: raise(ctk::input_error("an output of dtype " + std::string(name_of(dtype)) + " has no numpy form"));
+    case DType::f32:
+      return py::dtype::of<float>();
+    case DType::f64:
+      return py::dtype::of<double>();
+    case DType::i64:
+      return py::dtype::of<std::int64_t>();
+    case DType::i32:
+      return py::dtype::of<std::int32_t>();
+    case DType::i8:
+      return py::dtype::of<std::int8_t>();
+    case DType::u8:
+      return py::dtype::of<std::uint8_t>();
+    case DType::boolean:
+      return py::dtype::of<bool>();
+    case DType::f16:
+      return py::dtype("float16");
+    default:
+      raise(ctk::input_error("an output of dtype " + std::string(name_of(dtype)) + " has no numpy form"));
   }
 }
 
 Tensor to_tensor(const std::string& name, const py::array& given) {
   const py::array array = py::array::ensure(given, py::array::c_style);
   const auto dtype = dtype_of(array);
-  if (!dtype) raise(ctk::input_error("input \"" + name + "\": numpy dtype " + py::str(array.dtype()).cast<std::string>() + " is not supported"));
+  if (!dtype)
+    raise(ctk::input_error("input \"" + name + "\": numpy dtype " + py::str(array.dtype()).cast<std::string>() +
+                           " is not supported"));
   ctk::Shape shape(array.shape(), array.shape() + array.ndim());
   Tensor tensor = unwrap(Tensor::zeros(*dtype, shape));
   if (tensor.bytes() != 0) std::memcpy(tensor.mutable_data(), array.data(), tensor.bytes());
@@ -112,11 +133,13 @@ class PyGraph {
     std::vector<ctk::Shape> shapes;
     for (ctk::graph::ValueId id : graph().inputs()) {
       const std::string& name = graph().value(id).name;
-      if (!given.contains(name.c_str())) raise(ctk::input_error("input \"" + name + "\" is missing; expected inputs: " + known_inputs()));
+      if (!given.contains(name.c_str()))
+        raise(ctk::input_error("input \"" + name + "\" is missing; expected inputs: " + known_inputs()));
       tensors.push_back(to_tensor(name, given[name.c_str()].cast<py::array>()));
       shapes.push_back(tensors.back().shape());
     }
-    if (given.size() != tensors.size()) raise(ctk::input_error("an input was given that the model does not have; expected inputs: " + known_inputs()));
+    if (given.size() != tensors.size())
+      raise(ctk::input_error("an input was given that the model does not have; expected inputs: " + known_inputs()));
     if (executor_ == nullptr) executor_ = unwrap(ctk::runtime::CpuExecutor::create(graph(), shapes));
     const std::vector<Tensor> results = [&] {
       py::gil_scoped_release release;
@@ -124,7 +147,8 @@ class PyGraph {
     }();
     py::dict answer;
     for (std::size_t i = 0; i < results.size(); ++i) {
-      py::array array(numpy_dtype(results[i].dtype()), std::vector<py::ssize_t>(results[i].shape().begin(), results[i].shape().end()));
+      py::array array(numpy_dtype(results[i].dtype()),
+                      std::vector<py::ssize_t>(results[i].shape().begin(), results[i].shape().end()));
       if (results[i].bytes() != 0) std::memcpy(array.mutable_data(), results[i].data(), results[i].bytes());
       answer[graph().value(graph().outputs()[i]).name.c_str()] = array;
     }
@@ -156,8 +180,10 @@ class PyProgress final : public ctk::pipeline::ProgressSink {
     call(0.0);
   }
   void advance(std::int64_t done) override {
-    if (total_ > 0) call(std::min(1.0, static_cast<double>(done) / static_cast<double>(total_)));
-    else poll();
+    if (total_ > 0)
+      call(std::min(1.0, static_cast<double>(done) / static_cast<double>(total_)));
+    else
+      poll();
   }
   void stage_end(const std::string&, double, bool) override { call(1.0); }
   void note(const std::string&) override {}
@@ -190,7 +216,8 @@ class PyProgress final : public ctk::pipeline::ProgressSink {
 };
 
 std::string run_config(const ctk::pipeline::PipelineConfig& config, const std::string& path, const std::string& output,
-                       const std::vector<std::string>& overrides, int threads, bool force, bool resume, py::object progress) {
+                       const std::vector<std::string>& overrides, int threads, bool force, bool resume,
+                       py::object progress) {
   ctk::set_interrupted(false);
   PyProgress sink(std::move(progress));
   ctk::pipeline::RunOptions options;
@@ -234,14 +261,19 @@ PYBIND11_MODULE(_core, module) {
       .def("layers", &PyGraph::layers)
       .def("run", &PyGraph::run, py::arg("inputs"), py::arg("threads") = 1)
       .def("text", &PyGraph::text);
-  module.def("load", [](const std::string& path) { return std::make_unique<PyGraph>(unwrap(ctk::pipeline::load_model(path))); });
-  module.def("run_file", [](const std::string& path, const std::string& output, const std::vector<std::string>& overrides,
-                            int threads, bool force, bool resume, py::object progress) {
-    return run_config(unwrap(ctk::pipeline::load_config(path, overrides)), path, output, overrides, threads, force, resume, std::move(progress));
+  module.def("load", [](const std::string& path) {
+    return std::make_unique<PyGraph>(unwrap(ctk::pipeline::load_model(path)));
   });
-  module.def("run_text", [](const std::string& text, const std::string& name, const std::string& folder,
-                            const std::string& output, const std::vector<std::string>& overrides, int threads, bool force,
-                            bool resume, py::object progress) {
-    return run_config(unwrap(ctk::pipeline::parse_config_text(text, name, folder, overrides)), name, output, overrides, threads, force, resume, std::move(progress));
-  });
+  module.def("run_file",
+             [](const std::string& path, const std::string& output, const std::vector<std::string>& overrides,
+                int threads, bool force, bool resume, py::object progress) {
+               return run_config(unwrap(ctk::pipeline::load_config(path, overrides)), path, output, overrides, threads,
+                                 force, resume, std::move(progress));
+             });
+  module.def("run_text",
+             [](const std::string& text, const std::string& name, const std::string& folder, const std::string& output,
+                const std::vector<std::string>& overrides, int threads, bool force, bool resume, py::object progress) {
+               return run_config(unwrap(ctk::pipeline::parse_config_text(text, name, folder, overrides)), name, output,
+                                 overrides, threads, force, resume, std::move(progress));
+             });
 }

@@ -8,7 +8,7 @@
 namespace ctk::runtime {
 namespace {
 
-constexpr std::size_t kGrain = 16384;   // elements a thread takes at least: below this starting a team costs more
+constexpr std::size_t kGrain = 16384;  // elements a thread takes at least: below this starting a team costs more
 
 class QuantizeStep final : public Step {
  public:

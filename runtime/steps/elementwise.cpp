@@ -36,12 +36,15 @@ class BinaryStep final : public Step {
         const auto* a = context.at<std::uint8_t>(reads[0]) + begin;
         const auto* b = context.at<std::uint8_t>(reads[1]) + begin;
         auto* y = context.at<std::uint8_t>(writes[0]) + begin;
-        if (is_add) kernel->add_u8(add, a, b, y, n);
-        else kernel->mul_u8(mul, a, b, y, n);
+        if (is_add)
+          kernel->add_u8(add, a, b, y, n);
+        else
+          kernel->mul_u8(mul, a, b, y, n);
       } else {
         const auto* a = context.at<float>(reads[0]) + begin;
         const auto* b = context.at<float>(reads[1]) + begin;
-        (is_add ? kernel->add_f32 : kernel->mul_f32)(a, b, clamp.low, clamp.high, context.at<float>(writes[0]) + begin, n);
+        (is_add ? kernel->add_f32 : kernel->mul_f32)(a, b, clamp.low, clamp.high, context.at<float>(writes[0]) + begin,
+                                                     n);
       }
     });
     return {};
@@ -56,8 +59,8 @@ class ClampStep final : public Step {
 
   Status run(const RunContext& context) override {
     parallel_for(count, kGrain, [&](std::size_t begin, std::size_t end) {
-      kernel->clamp_f32(context.at<float>(reads[0]) + begin, clamp.low, clamp.high, context.at<float>(writes[0]) + begin,
-                        end - begin);
+      kernel->clamp_f32(context.at<float>(reads[0]) + begin, clamp.low, clamp.high,
+                        context.at<float>(writes[0]) + begin, end - begin);
     });
     return {};
   }
@@ -99,7 +102,8 @@ Result<bool> make_binary(PlanBuilder& builder, NodeId id) {
     const ActivationQuant& qb = builder.note(b);
     const ActivationQuant& qy = builder.note(y);
     const CodeClamp codes = code_clamp(step->clamp, qy);
-    step->add = {qa.zero_point, qb.zero_point, qy.zero_point, qa.scale / qy.scale, qb.scale / qy.scale, codes.low, codes.high};
+    step->add = {qa.zero_point,       qb.zero_point, qy.zero_point, qa.scale / qy.scale,
+                 qb.scale / qy.scale, codes.low,     codes.high};
     const double ratio = static_cast<double>(qa.scale) * static_cast<double>(qb.scale) / static_cast<double>(qy.scale);
     step->mul = {qa.zero_point, qb.zero_point, qy.zero_point, static_cast<float>(ratio), codes.low, codes.high};
   }

@@ -16,8 +16,8 @@ class IntegerLayerStep : public Step {
  public:
   ConvShape shape;
   std::shared_ptr<void> packed;
-  std::vector<std::int32_t> bias;        // [channels], zero-point term included
-  std::vector<float> multiplier;         // [channels]
+  std::vector<std::int32_t> bias;  // [channels], zero-point term included
+  std::vector<float> multiplier;   // [channels]
   EpilogueInt epilogue;
   std::uint8_t input_zero_point = 0;
 
@@ -99,8 +99,7 @@ void fill_epilogue(const PlanBuilder& builder, const FusedLayer& fused, IntegerL
 Status make_integer_layer(PlanBuilder& builder, const FusedLayer& fused, const ConvShape& shape) {
   const graph::Layer& layer = fused.layer;
   const QuantTensor& weight = *builder.graph().value(layer.weight).quantized;
-  const std::vector<std::int8_t> codes =
-      to_kernel_order<std::int8_t>(builder, layer, shape, unpack_codes(weight));
+  const std::vector<std::int8_t> codes = to_kernel_order<std::int8_t>(builder, layer, shape, unpack_codes(weight));
   const bool is_depthwise = layer.is_depthwise && shape.in_channels == shape.out_channels && !shape.is_transposed;
   std::unique_ptr<IntegerLayerStep> step;
   if (is_depthwise) {
@@ -131,8 +130,10 @@ Status make_integer_layer(PlanBuilder& builder, const FusedLayer& fused, const C
   step->shape = shape;
   step->input_zero_point = builder.note(layer.input).zero_point;
   double output_scale = 1.0;
-  if (fused.residual.is_valid()) output_scale = builder.note(fused.mid).scale;
-  else if (builder.has_note(fused.output)) output_scale = builder.note(fused.output).scale;
+  if (fused.residual.is_valid())
+    output_scale = builder.note(fused.mid).scale;
+  else if (builder.has_note(fused.output))
+    output_scale = builder.note(fused.output).scale;
   CTK_CHECK(fill_constants(builder, fused, codes, weight, output_scale, *step));
   fill_epilogue(builder, fused, *step);
 

@@ -117,7 +117,8 @@ FusedLayer fuse_layer(const PlanBuilder& builder, const Layer& layer, bool is_in
   FusedLayer fused;
   fused.layer = layer;
   fused.output = builder.graph().node(layer.node).outputs[0];
-  if (!absorb_activation(builder, layer.node, is_integer, fused.output, fused)) absorb_residual(builder, is_integer, fused);
+  if (!absorb_activation(builder, layer.node, is_integer, fused.output, fused))
+    absorb_residual(builder, is_integer, fused);
   return fused;
 }
 
@@ -130,7 +131,8 @@ Result<std::vector<float>> layer_bias(const PlanBuilder& builder, const Layer& l
   const auto channels = static_cast<std::size_t>(layer.channels);
   if (values.size() == channels) return std::vector<float>(values.begin(), values.end());
   if (values.size() == 1) return std::vector<float>(channels, values[0]);
-  return input_error("expected a bias of " + std::to_string(channels) + " values, found shape " + to_string(bias.shape()));
+  return input_error("expected a bias of " + std::to_string(channels) + " values, found shape " +
+                     to_string(bias.shape()));
 }
 
 template <class T>
@@ -139,7 +141,7 @@ std::vector<T> to_kernel_order(const PlanBuilder& builder, const Layer& layer, c
   const Op op = builder.graph().node(layer.node).op;
   std::vector<T> out(weight.begin(), weight.end());
   if (op == Op::Conv || (is_product(builder, layer) && layer.channel_axis == 0)) return out;
-  if (is_product(builder, layer)) {   // [K, N] -> [N, K]
+  if (is_product(builder, layer)) {  // [K, N] -> [N, K]
     const auto n = static_cast<std::size_t>(layer.channels);
     const auto k = static_cast<std::size_t>(layer.reduction);
     for (std::size_t i = 0; i < k; ++i) {
@@ -175,7 +177,7 @@ Result<bool> make_layer_steps(PlanBuilder& builder, NodeId id) {
   if (!layer) return false;
   const Node& node = graph.node(id);
   if (node.attributes.get_float("alpha", 1.0f) != 1.0f || node.attributes.get_float("beta", 1.0f) != 1.0f) {
-    if (node.op == Op::Gemm) return false;   // fold_gemm_factors has not run on this graph
+    if (node.op == Op::Gemm) return false;  // fold_gemm_factors has not run on this graph
   }
   CTK_TRY(const auto shape, layer_geometry(builder, *layer));
   const bool is_integer = node.scheme.is_integer_activation();

@@ -11,10 +11,10 @@ namespace ctk::runtime {
 // A layer together with the nodes its step also computes.
 struct FusedLayer {
   graph::Layer layer;
-  graph::ValueId output;        // what the step writes: the layer's own output or that of the last absorbed node
-  ClampRange clamp;             // of the last absorbed activation
-  graph::ValueId residual;      // other operand of the absorbed Add; invalid: none
-  graph::ValueId mid;           // the layer's own output, when a residual follows
+  graph::ValueId output;    // what the step writes: the layer's own output or that of the last absorbed node
+  ClampRange clamp;         // of the last absorbed activation
+  graph::ValueId residual;  // other operand of the absorbed Add; invalid: none
+  graph::ValueId mid;       // the layer's own output, when a residual follows
   std::vector<graph::NodeId> absorbed;
 };
 
@@ -22,7 +22,8 @@ struct FusedLayer {
 FusedLayer fuse_layer(const PlanBuilder& builder, const graph::Layer& layer, bool is_integer);
 
 // Geometry as the kernels see it. Gemm and MatMul become 1x1 convolutions over rows.
-// Errors: input; nullopt for shapes the image kernels do not serve (3-D convolutions, uneven dilation of transposes...).
+// Errors: input; nullopt for shapes the image kernels do not serve (3-D convolutions, uneven dilation of
+// transposes...).
 Result<std::optional<kernels::ConvShape>> layer_geometry(const PlanBuilder& builder, const graph::Layer& layer);
 // True when the layer is a matrix product (Gemm, MatMul): plain layout, rows x K.
 bool is_product(const PlanBuilder& builder, const graph::Layer& layer);

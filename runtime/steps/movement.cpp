@@ -17,18 +17,18 @@ using graph::NodeId;
 using graph::Op;
 using graph::ValueId;
 
-constexpr std::size_t kMaxElements = std::size_t{1} << 26;   // the table holds int32 element numbers
+constexpr std::size_t kMaxElements = std::size_t{1} << 26;  // the table holds int32 element numbers
 
 struct Run {
-  std::int32_t input = 0;         // which read; -1: fill
-  std::uint32_t from = 0, to = 0, count = 0;   // elements
+  std::int32_t input = 0;                     // which read; -1: fill
+  std::uint32_t from = 0, to = 0, count = 0;  // elements
 };
 
 class MovementStep final : public Step {
  public:
-  std::vector<std::vector<Run>> runs;      // per output
+  std::vector<std::vector<Run>> runs;  // per output
   std::size_t element_bytes = 1;
-  std::uint64_t fill = 0;                  // bit pattern of one element
+  std::uint64_t fill = 0;  // bit pattern of one element
 
   Status run(const RunContext& context) override {
     for (std::size_t o = 0; o < runs.size(); ++o) {
@@ -64,7 +64,8 @@ std::vector<std::int32_t> storage_order(const Shape& shape, bool channels_last) 
   std::size_t at = 0;
   for (std::size_t b = 0; b < e.batch; ++b) {
     for (std::size_t p = 0; p < e.pixels; ++p) {
-      for (std::size_t c = 0; c < e.channels; ++c) order[at++] = static_cast<std::int32_t>((b * e.channels + c) * e.pixels + p);
+      for (std::size_t c = 0; c < e.channels; ++c)
+        order[at++] = static_cast<std::int32_t>((b * e.channels + c) * e.pixels + p);
     }
   }
   return order;
@@ -90,7 +91,7 @@ Result<Moved> trace(const PlanBuilder& builder, const Node& node) {
   std::size_t next = 0;
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     const ValueId id = node.inputs[i];
-    if (node.op == Op::Pad && i == 2) {   // the fill value: stands for "no element"
+    if (node.op == Op::Pad && i == 2) {  // the fill value: stands for "no element"
       inputs[i] = {DType::i32, {}, &minus_one};
       continue;
     }
@@ -218,7 +219,8 @@ Result<bool> make_movement_steps(PlanBuilder& builder, NodeId id) {
     has_image_layout = has_image_layout || is_last;
     const std::vector<std::int32_t> order = storage_order(builder.shape(input), is_last);
     std::vector<std::int32_t> place(order.size());
-    for (std::size_t at = 0; at < order.size(); ++at) place[static_cast<std::size_t>(order[at])] = static_cast<std::int32_t>(at);
+    for (std::size_t at = 0; at < order.size(); ++at)
+      place[static_cast<std::size_t>(order[at])] = static_cast<std::int32_t>(at);
     in_place.push_back(std::move(place));
     step->reads.push_back(slot);
   }
@@ -240,9 +242,10 @@ Result<bool> make_movement_steps(PlanBuilder& builder, NodeId id) {
       step->writes.push_back(builder.define(output, form, layout));
     }
   }
-  if (is_plain_copy) return true;   // the same bytes under another shape: no step at all
+  if (is_plain_copy) return true;  // the same bytes under another shape: no step at all
   step->label = "move";
-  step->element_bytes = form == Form::codes ? 1 : static_cast<std::size_t>(bits_of(builder.info(node.inputs[0]).dtype)) / 8;
+  step->element_bytes =
+      form == Form::codes ? 1 : static_cast<std::size_t>(bits_of(builder.info(node.inputs[0]).dtype)) / 8;
   step->fill = fill_pattern(builder, node, form);
   builder.add_step(std::move(step), id);
   return true;

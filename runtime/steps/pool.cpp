@@ -65,7 +65,7 @@ ConvShape global_shape(const Shape& in) {
   ConvShape s;
   s.batch = in[0];
   s.in_channels = s.out_channels = s.groups = in[1];
-  s.in_width = s.kernel_width = static_cast<std::int64_t>(extent.pixels);   // pixels in a row: order does not matter
+  s.in_width = s.kernel_width = static_cast<std::int64_t>(extent.pixels);  // pixels in a row: order does not matter
   return s;
 }
 
@@ -119,8 +119,7 @@ Result<bool> make_pool_steps(PlanBuilder& builder, graph::NodeId id) {
   step->is_max = node.op == Op::MaxPool;
   step->count_include_pad = node.attributes.get_int("count_include_pad", 0) != 0;
   // Codes only where both ends have them; MaxPool hands codes through and so needs the very same note.
-  step->is_codes = builder.has_note(x) && builder.has_note(y) &&
-                   (!step->is_max || builder.note(x) == builder.note(y));
+  step->is_codes = builder.has_note(x) && builder.has_note(y) && (!step->is_max || builder.note(x) == builder.note(y));
   if (step->is_codes && !step->is_max) {
     step->rule.in_zero = builder.note(x).zero_point;
     step->rule.zero_point = builder.note(y).zero_point;

@@ -13,8 +13,8 @@ using graph::ValueId;
 class ReferenceStep final : public Step {
  public:
   const Node* node_data = nullptr;
-  std::vector<TensorView> inputs;            // data filled in per run where the input is present
-  std::vector<int> input_slots;              // -1: omitted
+  std::vector<TensorView> inputs;  // data filled in per run where the input is present
+  std::vector<int> input_slots;    // -1: omitted
   std::vector<MutableTensorView> outputs;
 
   Status run(const RunContext& context) override {
