@@ -1,6 +1,7 @@
 // Parses the lines of a graph. The grammar stands in graph/text.h.
 #include <cmath>
 #include <limits>
+#include <unordered_map>
 
 #include "graph/text_scan.h"
 
@@ -53,7 +54,8 @@ class Parser {
   Cursor cursor_;
   ConstantSource* source_;
   Graph graph_;
-  std::string word_;  // scratch
+  std::unordered_map<std::string, ValueId> by_name_;  // the graph's own index is ordered, hence slower
+  std::string word_;                                  // scratch
   std::vector<bool> is_input_, is_output_;
   std::vector<Absorption> absorptions_;
 };
@@ -151,7 +153,7 @@ Status Parser::parse_quantized(ValueId id) {
   const Cursor before = cursor_;
   auto scheme = parse_scheme(cursor_.bare_word());
   if (!scheme || scheme->weight_bits > 16) return before.expected("a scheme with stored weights, like w8a8_c or fp16");
-  const bool is_half = !scheme->is_integer_weight();   // fp16: the codes are the numbers, scales are empty
+  const bool is_half = !scheme->is_integer_weight();  // fp16: the codes are the numbers, scales are empty
   weight->scheme = *scheme;
   CTK_CHECK(cursor_.expect(','));
   CTK_CHECK(cursor_.expect_keyword("axis"));
@@ -164,7 +166,8 @@ Status Parser::parse_quantized(ValueId id) {
   CTK_CHECK(cursor_.expect(')'));
   CTK_TRY(weight->codes, parse_tensor(cursor_, source_));
   const Tensor& codes = weight->codes;
-  const bool has_width = is_half ? codes.dtype() == DType::f16 : codes.dtype() == DType::i8 || codes.dtype() == DType::i4;
+  const bool has_width =
+      is_half ? codes.dtype() == DType::f16 : codes.dtype() == DType::i8 || codes.dtype() == DType::i4;
   if (!codes.is_defined() || !has_width) {
     return cursor_.wrong(is_half ? "fp16 weights must be f16" : "weight codes must be i8 or i4");
   }
@@ -177,7 +180,8 @@ Status Parser::parse_quantized(ValueId id) {
   const auto count = static_cast<std::int64_t>(scales.size());
   const bool is_grouped = scheme->granularity == Granularity::per_group;
   const bool fits =
-      is_half ? count == 0 : count == 1 || (channels > 0 && (is_grouped ? count > 0 && count % channels == 0 : count == channels));
+      is_half ? count == 0
+              : count == 1 || (channels > 0 && (is_grouped ? count > 0 && count % channels == 0 : count == channels));
   // One scale serves any shape, but axis and groups must still mean something for those who read them.
   const bool has_axis = channels > 0 || (count == 1 && codes.shape().empty() && weight->channel_axis == 0);
   if (!fits || !(has_axis || codes.size() == 0)) {
@@ -222,7 +226,7 @@ Result<ValueId> Parser::parse_declaration() {
   std::string name;
   CTK_CHECK(cursor_.word(name, true));
   if (name.empty()) return cursor_.wrong("a value has an empty name");
-  if (graph_.find_value(name)) return cursor_.wrong("a second value named \"" + name + "\"");
+  if (by_name_.contains(name)) return cursor_.wrong("a second value named \"" + name + "\"");
   CTK_CHECK(cursor_.expect(':'));
   const Cursor before = cursor_;
   const auto dtype = dtype_from_name(cursor_.bare_word());
@@ -231,7 +235,8 @@ Result<ValueId> Parser::parse_declaration() {
   if (cursor_.peek() == '[') {
     CTK_TRY(shape, parse_declared_shape());
   }
-  const ValueId id = graph_.add_value(std::move(name), *dtype, std::move(shape));
+  const ValueId id = graph_.add_value(name, *dtype, std::move(shape));
+  by_name_.emplace(std::move(name), id);
   if (cursor_.take_keyword("q8")) {
     ActivationQuant note;
     int zero_point = 0;
@@ -251,9 +256,9 @@ Result<ValueId> Parser::parse_declaration() {
 Result<ValueId> Parser::parse_reference() {
   CTK_CHECK(cursor_.expect('%'));
   CTK_CHECK(cursor_.word(word_, true));
-  const auto id = graph_.find_value(word_);
-  if (!id) return cursor_.wrong("no value named \"" + word_ + "\" stands above this line");
-  return *id;
+  const auto found = by_name_.find(word_);
+  if (found == by_name_.end()) return cursor_.wrong("no value named \"" + word_ + "\" stands above this line");
+  return found->second;
 }
 
 Status Parser::parse_references(std::vector<ValueId>& ids, bool may_omit) {
