@@ -62,6 +62,38 @@ Status compare_functions(LoadedModel& model) {
   return {};
 }
 
+// Names go into JSON reports and text forms; ONNX says they are UTF-8.
+bool is_utf8(const std::string& text) {
+  for (std::size_t i = 0; i < text.size();) {
+    const auto lead = static_cast<unsigned char>(text[i]);
+    const std::size_t length = lead < 0x80                   ? 1
+                               : lead >= 0xc2 && lead < 0xe0 ? 2
+                               : lead >= 0xe0 && lead < 0xf0 ? 3
+                               : lead >= 0xf0 && lead < 0xf5 ? 4
+                                                             : 0;
+    if (length == 0 || i + length > text.size()) return false;
+    for (std::size_t k = 1; k < length; ++k) {
+      if ((static_cast<unsigned char>(text[i + k]) & 0xc0) != 0x80) return false;
+    }
+    i += length;
+  }
+  return true;
+}
+
+Status require_utf8_names(const Graph& graph) {
+  for (std::size_t i = 0; i < graph.value_capacity(); ++i) {
+    if (!is_utf8(graph.value(graph::ValueId{static_cast<std::uint32_t>(i)}).name)) {
+      return input_error("the name of value " + std::to_string(i) + " is not UTF-8. Rename it");
+    }
+  }
+  for (graph::NodeId id : graph.order()) {
+    if (!is_utf8(graph.node(id).name) || !is_utf8(graph.node(id).op_type)) {
+      return input_error("the name of node " + std::to_string(id.index) + " is not UTF-8. Rename it");
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<Graph> read_graph(const std::string& path) {
@@ -82,6 +114,7 @@ Result<LoadedModel> load_model(const std::string& path) {
   model.file_bytes = file.bytes().size();
   model.format = runtime::is_bundle(file.bytes()) ? "bundle" : "onnx";
   CTK_TRY(model.source, read_graph(path));
+  if (auto named = require_utf8_names(model.source); !named) return std::move(named).error().with_context(path);
   model.notes = model.source.reader_notes;
   model.graph = model.source.clone();
   if (auto finite = quantization::require_finite_weights(model.graph); !finite)

@@ -189,6 +189,11 @@ Result<ApplyOutcome> apply_schemes(Graph& graph, const SchemeMap& schemes, const
     ++used;
     const QuantScheme scheme = wanted->second;
     if (scheme == QuantScheme{}) continue;
+    if (graph.value(layer.weight).quantized != nullptr) {
+      return input_error(graph.address(layer.node) + ": its weight is coded already (" +
+                         to_string(graph.value(layer.weight).quantized->scheme) +
+                         "), expected a float weight. Quantize the float model this one was made from");
+    }
     if (const std::string reason = infeasible_reason(graph, layer, scheme); !reason.empty()) {
       return config_error(graph.address(layer.node) + ": scheme " + to_string(scheme) + " cannot be used: " + reason);
     }
