@@ -49,6 +49,10 @@ Result<std::size_t> assigned_size(const PipelineConfig& config, const LoadedMode
 
 }  // namespace
 
+double points_per_unit(const std::string& metric) {
+  return metric == "top1" || metric == "top5" || metric == "agreement" ? 100.0 : 1.0;
+}
+
 double absolute_limit(const Limit& limit, double float_value) {
   return limit.absolute(float_value);
 }
@@ -145,8 +149,8 @@ void fill_budget_rows(Session& session) {
   if (budget.metric_drop && report.metric && report.metric->drop) {
     const bool relative = budget.metric_drop->is_relative;
     const double base = std::abs(report.metric->baseline.value_or(0));
-    const double drop =
-        relative ? (base > 0 ? *report.metric->drop / base : *report.metric->drop) : *report.metric->drop * 100.0;
+    const double drop = relative ? (base > 0 ? *report.metric->drop / base : *report.metric->drop)
+                                 : *report.metric->drop * points_per_unit(report.metric->name);
     add("metric_drop", relative ? "ratio" : "points", budget.metric_drop->value, {}, drop);
   }
 }
