@@ -13,7 +13,7 @@ namespace {
 // Transformed inputs and one panel's sums stay in the second-level cache beside the panel's weights. Weights too large
 // for that cache are read from afar once a block: blocks are then larger and fewer.
 constexpr std::size_t kScratchBytes = 160 << 10, kLargeScratchBytes = 352 << 10, kSmallWeightBytes = 256 << 10;
-constexpr std::int64_t kMostTiles = 60;
+constexpr std::int64_t kMostTiles = 48;
 constexpr std::size_t kSlack = 16;  // elements
 
 std::size_t size(std::int64_t value) {
