@@ -95,7 +95,7 @@ struct ZipItem {
 
 inline std::string little(std::uint64_t value, int bytes) {
   std::string text;
-  for (int i = 0; i < bytes; ++i) text += static_cast<char>(value >> (8 * i) & 255);
+  for (int i = 0; i < bytes; ++i) text += static_cast<char>(i < 8 ? value >> (8 * i) & 255 : 0);
   return text;
 }
 
