@@ -2,7 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <atomic>
+#include <chrono>
+#include <thread>
 #include <vector>
 
 namespace ctk {
@@ -53,6 +58,70 @@ TEST_F(ParallelTest, RunsInlineInsideItself) {
     }
   });
   for (const auto& count : visits) EXPECT_EQ(count, 1);
+}
+
+// 1 + 2 + ... + count by a job of its own.
+std::size_t sum_to(std::size_t count) {
+  std::atomic<std::size_t> sum = 0;
+  parallel_for(count, 1, [&](std::size_t begin, std::size_t end) {
+    std::size_t part = 0;
+    for (std::size_t i = begin; i < end; ++i) part += i + 1;
+    sum += part;
+  });
+  return sum;
+}
+
+TEST_F(ParallelTest, ManyShortJobsAreEachDoneWhenTheCallReturns) {
+  set_threads(4);
+  for (std::size_t job = 1; job <= 20000; ++job) ASSERT_EQ(sum_to(job % 50 + 1), (job % 50 + 1) * (job % 50 + 2) / 2);
+}
+
+TEST_F(ParallelTest, WakesThreadsThatHaveGoneToSleep) {
+  set_threads(3);
+  for (int round = 0; round < 5; ++round) {
+    EXPECT_EQ(sum_to(1000), 500500u);
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // longer than they wait awake
+  }
+}
+
+TEST_F(ParallelTest, CallersInSeveralThreadsDoNotMixTheirJobs) {
+  set_threads(3);
+  std::atomic<bool> is_right = true;
+  std::vector<std::thread> callers;
+  for (int c = 0; c < 4; ++c) {
+    callers.emplace_back([&] {
+      for (std::size_t job = 1; job <= 2000; ++job) {
+        if (sum_to(job % 40 + 1) != (job % 40 + 1) * (job % 40 + 2) / 2) is_right = false;
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_TRUE(is_right);
+}
+
+TEST_F(ParallelTest, FewerThreadsThanBeforeKeepTheirIndexBelowTheCount) {
+  for (int round = 0; round < 200; ++round) {
+    const int team = round % 5 + 1;
+    set_threads(team);
+    std::atomic<int> highest = 0;
+    parallel_for(64, 1, [&](std::size_t, std::size_t) {
+      int seen = highest;
+      while (thread_index() > seen && !highest.compare_exchange_weak(seen, thread_index())) {
+      }
+    });
+    ASSERT_LT(highest, team);
+  }
+}
+
+TEST_F(ParallelTest, AForkedChildWorksOn) {
+  set_threads(3);
+  ASSERT_EQ(sum_to(100), 5050u);
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(sum_to(100) == 5050u ? 0 : 1);
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 TEST_F(ParallelTest, UsesAtLeastOneThread) {
