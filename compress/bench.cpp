@@ -55,7 +55,7 @@ Status bench_against(const BenchOptions& options, const LoadedModel& model, runt
     ours_least.push_back(own[0].least_us);
     runs += static_cast<std::int64_t>(own[0].runs);
     CTK_TRY(const PeerRun run, run_in_onnxruntime(python, options.model, names, inputs, scratch,
-                                                  {options.threads, options.seconds, false}));
+                                                  {options.threads, options.seconds, PeerMode::fused}));
     theirs.push_back(run.median_us);
     theirs_least.push_back(run.least_us);
   }

@@ -90,8 +90,11 @@ def test_an_infeasible_budget_ends_before_quantization(shared_data, compress_run
 @pytest.mark.slow
 def test_mobilenet_agrees_with_float_as_often_as_onnx_runtime_does(report_of):
     report = report_of("mobilenetv2-int8.yaml")
-    assert agreement(report, "float") >= 0.80
-    assert agreement(report, "onnxruntime") >= 0.95
+    # ONNX Runtime's static INT8 on the same calibration pictures, run as written, agrees with float on 0.92.
+    assert agreement(report, "float") >= 0.92
+    # 50 pictures; ONNX Runtime agrees with itself on 47 of them when only the order of its float sums changes.
+    assert agreement(report, "onnxruntime") >= 0.90
+    assert "differs_from_onnxruntime" not in [w["code"] for w in report["warnings"]]
 
 
 @pytest.mark.slow
