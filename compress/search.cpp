@@ -1,9 +1,10 @@
 // The search stage: one scheme a layer, by an integer programme over measured losses, exact bytes and measured times.
 //
 // Bytes: what the written file grows by when the layer alone takes the scheme, asked from the exporter. Times: the
-// layer's step in a network that has this scheme everywhere, measured interleaved on this machine. Both are sums over
-// layers; what they miss (notes shared by neighbours, conversions at borders) is found by building the answer, and the
-// programme is solved again with the difference as a fixed cost until the built network keeps the limits.
+// layer's step in a network that has this scheme everywhere, measured interleaved on this machine. Peak memory: the
+// layer's packed weights in that network, with buffers as a fixed part. All are sums over layers; what they miss (notes
+// shared by neighbours, conversions at borders, buffers) is found by building the answer, and the programme is solved
+// again with the difference as a fixed cost until the built network keeps the limits.
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -35,12 +36,15 @@ struct Group {
   std::vector<QuantScheme> choices;
 };
 
+using Costs = std::map<std::pair<std::string, std::string>, double>;  // by (layer, scheme)
+
 struct Table {
   std::vector<Group> groups;
-  std::map<std::pair<std::string, std::string>, double> loss, bytes, latency_us;  // (layer, scheme)
-  double base_bytes = 0;                                                          // fixed part of the file
-  double base_us = 0;                                                             // steps that belong to no layer
-  double float_us = 0;
+  Costs loss, bytes, latency_us, packed;  // packed: bytes of weights in kernel layout
+  double base_bytes = 0;                  // fixed part of the file
+  double base_us = 0;                     // steps that belong to no layer
+  double base_peak = 0;                   // activations and scratch
+  double float_us = 0, float_peak = 0;
 };
 
 Result<std::vector<Group>> make_groups(Session& session) {
@@ -121,7 +125,12 @@ Status fill_bytes(const Session& session, Table& table) {
   return {};
 }
 
-Status fill_latency(const Session& session, Table& table) {
+double peak_bytes(const runtime::CpuExecutor& executor) {
+  return static_cast<double>(executor.activation_bytes() + executor.packed_bytes());
+}
+
+// Costs of running: times and memory of networks that have one scheme everywhere.
+Status fill_running_costs(const Session& session, Table& table) {
   std::vector<QuantScheme> schemes{{}};
   for (const QuantScheme& scheme : session.config.search->schemes) {
     if (std::find(schemes.begin(), schemes.end(), scheme) == schemes.end()) schemes.push_back(scheme);
@@ -140,6 +149,15 @@ Status fill_latency(const Session& session, Table& table) {
   CTK_TRY(const auto whole, runtime::measure_interleaved(turn, {0.3, 20, 2000, 5}));
   CTK_TRY(const auto steps, runtime::measure_steps(turn, {0.3, 20, 2000, 2}));
   table.float_us = whole[0].median_us;
+  table.float_peak = peak_bytes(*executors[0]);
+  table.base_peak = static_cast<double>(executors[0]->activation_bytes());
+  for (std::size_t s = 0; s < schemes.size(); ++s) {
+    table.base_peak = std::min(table.base_peak, static_cast<double>(executors[s]->activation_bytes()));
+    for (const auto& step : executors[s]->plan().steps) {
+      if (step->packed_bytes == 0) continue;
+      table.packed[{graphs[s].address(step->node), to_string(schemes[s])}] += static_cast<double>(step->packed_bytes);
+    }
+  }
   std::vector<double> rest;
   for (std::size_t s = 0; s < schemes.size(); ++s) {
     double sum = 0, other = 0;
@@ -162,8 +180,6 @@ Status fill_latency(const Session& session, Table& table) {
   return {};
 }
 
-using Costs = std::map<std::pair<std::string, std::string>, double>;  // by (layer, scheme)
-
 double group_cost(const Costs& costs, const Group& group, const QuantScheme& scheme, bool all_layers) {
   double sum = 0;
   for (const std::string& layer : group.layers) {
@@ -174,11 +190,17 @@ double group_cost(const Costs& costs, const Group& group, const QuantScheme& sch
   return sum;
 }
 
-search::Problem make_problem(const Table& table, double size_limit, double latency_limit, double size_extra,
-                             double us_extra) {
+// Limits in the unit of each budget, infinity where the file sets none, and what the sums over layers were found to
+// miss.
+struct Limits {
+  double size, latency, peak;
+};
+
+search::Problem make_problem(const Table& table, const Limits& limit, const Limits& extra) {
   search::Problem problem;
-  problem.budgets.push_back({"size", size_limit, table.base_bytes + size_extra, "B"});
-  problem.budgets.push_back({"latency", latency_limit, std::max(0.0, table.base_us + us_extra), "us"});
+  problem.budgets.push_back({"size", limit.size, table.base_bytes + extra.size, "B"});
+  problem.budgets.push_back({"latency", limit.latency, std::max(0.0, table.base_us + extra.latency), "us"});
+  problem.budgets.push_back({"peak_memory", limit.peak, table.base_peak + extra.peak, "B"});
   for (const Group& group : table.groups) {
     search::Item item;
     item.name = group.layers[0];
@@ -186,7 +208,8 @@ search::Problem make_problem(const Table& table, double size_limit, double laten
       item.choices.push_back(
           {to_string(scheme),
            group_cost(table.loss, group, scheme, true),
-           {group_cost(table.bytes, group, scheme, false), group_cost(table.latency_us, group, scheme, true)}});
+           {group_cost(table.bytes, group, scheme, false), group_cost(table.latency_us, group, scheme, true),
+            group_cost(table.packed, group, scheme, true)}});
     }
     problem.items.push_back(std::move(item));
   }
@@ -201,14 +224,13 @@ quantization::SchemeMap to_schemes(const Table& table, const search::Assignment&
   return schemes;
 }
 
-// The answer as it will really be: bytes by the exporter, times of layers from the table and of all other steps
-// measured.
+// The answer as it will really be: bytes by the exporter, memory by its plan, times of layers from the table and of all
+// other steps measured.
 struct Built {
-  double bytes = 0, latency_us = 0, other_us = 0;
+  double bytes = 0, latency_us = 0, other_us = 0, peak = 0;
 };
 
-Result<Built> build(const Session& session, const Table& table, const quantization::SchemeMap& schemes,
-                    bool with_time) {
+Result<Built> build(const Session& session, const Table& table, const quantization::SchemeMap& schemes) {
   Graph graph = session.model.graph.clone();
   quantization::ApplyOptions options;
   options.bias_correction = session.config.quantize && session.config.quantize->bias_correction;
@@ -221,8 +243,8 @@ Result<Built> build(const Session& session, const Table& table, const quantizati
     const auto found = table.latency_us.find({layer, to_string(scheme)});
     if (found != table.latency_us.end()) built.latency_us += found->second;
   }
-  if (!with_time) return built;
   CTK_TRY(auto executor, runtime::CpuExecutor::create(graph, batch_shapes(graph, 1)));
+  built.peak = peak_bytes(*executor);
   runtime::CpuExecutor* const turn[] = {executor.get()};
   CTK_TRY(const auto steps, runtime::measure_steps(turn, {0.2, 20, 2000, 5}));
   for (const runtime::StepTime& step : steps[0]) {
@@ -259,37 +281,44 @@ Result<std::string> search_all(Session& session) {
   CTK_TRY(table.groups, make_groups(session));
   for (const Score& score : session.scores) table.loss[{score.layer, score.scheme}] = score.loss;
   CTK_CHECK(fill_bytes(session, table));
-  CTK_CHECK(fill_latency(session, table));
+  CTK_CHECK(fill_running_costs(session, table));
   const BudgetConfig& budget = session.config.budget;
-  const double infinity = std::numeric_limits<double>::infinity();
-  const double size_limit =
-      budget.size ? std::floor(budget.size->absolute(static_cast<double>(session.model.file_bytes))) : infinity;
-  const double latency_limit = budget.latency ? budget.latency->absolute(table.float_us) : infinity;
+  const auto limit_of = [](const std::optional<Limit>& given, double baseline) {
+    return given ? given->absolute(baseline) : std::numeric_limits<double>::infinity();
+  };
+  const Limits limit{std::floor(limit_of(budget.size, static_cast<double>(session.model.file_bytes))),
+                     limit_of(budget.latency, table.float_us), limit_of(budget.peak_memory, table.float_peak)};
   CTK_TRY(const search::Solver* solver, search::find_solver(session.config.search->solver));
-  double size_extra = 0, us_extra = 0;
+  Limits extra{0, 0, 0};
   for (int round = 0;; ++round) {
-    const search::Problem problem = make_problem(table, size_limit, latency_limit, size_extra, us_extra);
+    const search::Problem problem = make_problem(table, limit, extra);
     CTK_TRY(const search::Assignment answer, solver->solve(problem));
     const quantization::SchemeMap schemes = to_schemes(table, answer);
-    CTK_TRY(const Built built, build(session, table, schemes, true));
-    const double too_large = built.bytes - size_limit, too_slow = built.latency_us - latency_limit;
-    if ((too_large > 0 || too_slow > 0) && round < kMostCorrections) {
-      // What the sums missed for this answer becomes a fixed cost of the next one.
-      if (too_large > 0) size_extra += std::max(1.0, built.bytes - answer.costs[0]);
-      if (too_slow > 0) us_extra += std::max(0.01 * latency_limit, built.latency_us - answer.costs[1]);
-      continue;
-    }
-    json artifact{{"schemes", json::object()},
-                  {"reasons", json::object()},
-                  {"latency_us", json::object()},
-                  {"predicted", {{"size", built.bytes}, {"latency", built.latency_us}, {"loss", answer.loss}}},
-                  {"float_us", table.float_us},
-                  {"corrections", round},
-                  {"proved_optimal", answer.proved_optimal},
-                  {"gap", answer.gap},
-                  {"limits",
-                   {{"size", budget.size ? json(size_limit) : json()},
-                    {"latency", budget.latency ? json(latency_limit) : json()}}}};
+    CTK_TRY(const Built built, build(session, table, schemes));
+    // What the sums missed for this answer becomes a fixed cost of the next one.
+    const auto correct = [](double found, double allowed, double summed, double least, double& missed) {
+      if (found > allowed) missed += std::max(least, found - summed);
+      return found > allowed;
+    };
+    const bool is_over =
+        correct(built.bytes, limit.size, answer.costs[0], 1.0, extra.size) |
+        correct(built.latency_us, limit.latency, answer.costs[1], 0.01 * limit.latency, extra.latency) |
+        correct(built.peak, limit.peak, answer.costs[2], 64.0, extra.peak);
+    if (is_over && round < kMostCorrections) continue;
+    json artifact{
+        {"schemes", json::object()},
+        {"reasons", json::object()},
+        {"latency_us", json::object()},
+        {"predicted",
+         {{"size", built.bytes}, {"latency", built.latency_us}, {"peak_memory", built.peak}, {"loss", answer.loss}}},
+        {"float_us", table.float_us},
+        {"corrections", round},
+        {"proved_optimal", answer.proved_optimal},
+        {"gap", answer.gap},
+        {"limits",
+         {{"size", budget.size ? json(limit.size) : json()},
+          {"latency", budget.latency ? json(limit.latency) : json()},
+          {"peak_memory", budget.peak_memory ? json(limit.peak) : json()}}}};
     for (const Group& group : table.groups) {
       for (const std::string& layer : group.layers) {
         const QuantScheme scheme = schemes.at(layer);

@@ -140,11 +140,11 @@ void fill_budget_rows(Session& session) {
     add("latency", "us", limit, predicted("latency"), report.latency.final.median);
   }
   if (has_search) add("loss", "nats", {}, predicted("loss"), session.measured_loss);
-  if (budget.peak_memory) {
+  if (budget.peak_memory || has_search) {
     exporter::Figure limit;
-    if (report.memory.baseline_peak || !budget.peak_memory->is_share)
+    if (budget.peak_memory && (report.memory.baseline_peak || !budget.peak_memory->is_share))
       limit = budget.peak_memory->absolute(report.memory.baseline_peak.value_or(0));
-    add("peak_memory", "bytes", limit, {}, report.memory.final_peak);
+    add("peak_memory", "bytes", limit, predicted("peak_memory"), report.memory.final_peak);
   }
   if (budget.metric_drop && report.metric && report.metric->drop) {
     const bool relative = budget.metric_drop->is_relative;
