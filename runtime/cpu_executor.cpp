@@ -19,7 +19,9 @@ struct CpuExecutor::Prepared {
   RunContext context;
 };
 
-CpuExecutor::CpuExecutor(const Graph& graph, ExecutorOptions options) : graph_(graph), options_(std::move(options)) {}
+CpuExecutor::CpuExecutor(const Graph& graph, ExecutorOptions options) : graph_(graph), options_(std::move(options)) {
+  if (options_.packed == nullptr) options_.packed = std::make_shared<PackedWeights>();
+}
 
 CpuExecutor::~CpuExecutor() = default;
 
@@ -45,6 +47,7 @@ Result<CpuExecutor::Prepared*> CpuExecutor::prepare(std::span<const Shape> shape
   options.keep = options_.keep;
   options.fuse = options_.fuse;
   options.threads = made->threads;
+  options.packed = options_.packed;
   CTK_TRY(made->plan, make_plan(graph_, options));
   Plan& plan = made->plan;
   made->arena = allocate_aligned(plan.memory.arena_bytes);

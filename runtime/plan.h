@@ -12,6 +12,7 @@
 #include "graph/graph.h"
 #include "graph/shapes.h"
 #include "runtime/memory_plan.h"
+#include "runtime/packed_weights.h"
 #include "runtime/step.h"
 
 namespace ctk::runtime {
@@ -26,6 +27,7 @@ struct PlanOptions {
   std::vector<graph::ValueId> keep;  // values to materialize: no fusion swallows them
   bool fuse = true;                  // false: every node its own step (same bits, more memory traffic)
   int threads = 1;                   // scratch is sized for this many
+  std::shared_ptr<PackedWeights> packed = std::make_shared<PackedWeights>();  // of this graph; may be shared
 };
 
 struct SlotInfo {

@@ -123,6 +123,7 @@ int PlanBuilder::define_clean(ValueId id, Form form, Layout layout) {
 void PlanBuilder::add_step(std::unique_ptr<Step> step, NodeId node) {
   step->node = node;
   plan_.scratch_bytes = std::max(plan_.scratch_bytes, step->scratch_bytes);
+  plan_.packed_bytes += step->packed_bytes;
   plan_.steps.push_back(std::move(step));
 }
 

@@ -40,7 +40,11 @@ class PlanBuilder {
   int add_slot(std::size_t bytes);
   int add_constant_slot(Tensor tensor);
   void add_step(std::unique_ptr<Step> step, graph::NodeId node);
-  void add_packed_bytes(std::size_t bytes) { plan_.packed_bytes += bytes; }
+  // The packed weights of `step` (its row, packed_bytes), shared with other plans of the graph.
+  Result<std::shared_ptr<const void>> packed(graph::NodeId node, const Step& step, const kernels::ConvShape& shape,
+                                             const std::function<void(void*)>& pack) const {
+    return options_.packed->get(node, step.row, shape, step.packed_bytes, pack);
+  }
   // Marks a node as computed by another's step.
   void mark_done(graph::NodeId id) { is_done_[id.index] = true; }
   bool is_done(graph::NodeId id) const { return is_done_[id.index]; }

@@ -32,6 +32,7 @@ class Step {
   graph::NodeId node;              // whose time this is; invalid for graph-level conversions
   std::vector<int> reads, writes;  // slots
   std::size_t scratch_bytes = 0;
+  std::size_t packed_bytes = 0;  // weights in kernel layout
 };
 
 }  // namespace ctk::runtime

@@ -14,7 +14,7 @@ using kernels::EpilogueFloat;
 class FloatLayerStep : public Step {
  public:
   ConvShape shape;
-  std::shared_ptr<void> packed;
+  std::shared_ptr<const void> packed;
   std::vector<float> bias;
   EpilogueFloat epilogue;
 
@@ -67,9 +67,10 @@ Status make_float_layer(PlanBuilder& builder, const FusedLayer& fused, const Con
     made->kernel = &kernels::select(kernels::depthwise_fp32_rows(), builder.isas());
     made->label = "depthwise_fp32";
     made->row = made->kernel->name;
-    made->packed = allocate_aligned(made->kernel->packed_bytes(shape));
-    made->kernel->pack(shape, ordered.data(), made->packed.get());
-    builder.add_packed_bytes(made->kernel->packed_bytes(shape));
+    made->packed_bytes = made->kernel->packed_bytes(shape);
+    CTK_TRY(made->packed, builder.packed(layer.node, *made, shape, [&](void* packed) {
+      made->kernel->pack(shape, ordered.data(), packed);
+    }));
     made->scratch_bytes = made->kernel->scratch_bytes(shape) * static_cast<std::size_t>(builder.options().threads);
     step = std::move(made);
   } else {
@@ -77,9 +78,10 @@ Status make_float_layer(PlanBuilder& builder, const FusedLayer& fused, const Con
     made->gemm = &kernels::select(kernels::gemm_fp32_rows(), builder.isas());
     made->label = is_product(builder, layer) ? "gemm_fp32" : "conv_fp32";
     made->row = made->gemm->name;
-    made->packed = allocate_aligned(kernels::conv_float_packed_bytes(*made->gemm, shape));
-    kernels::conv_float_pack(*made->gemm, shape, ordered.data(), made->packed.get());
-    builder.add_packed_bytes(kernels::conv_float_packed_bytes(*made->gemm, shape));
+    made->packed_bytes = kernels::conv_float_packed_bytes(*made->gemm, shape);
+    CTK_TRY(made->packed, builder.packed(layer.node, *made, shape, [&](void* packed) {
+      kernels::conv_float_pack(*made->gemm, shape, ordered.data(), packed);
+    }));
     made->scratch_bytes = kernels::conv_float_scratch_bytes(*made->gemm, shape, builder.options().threads);
     step = std::move(made);
   }

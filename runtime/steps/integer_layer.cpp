@@ -15,7 +15,7 @@ using kernels::EpilogueInt;
 class IntegerLayerStep : public Step {
  public:
   ConvShape shape;
-  std::shared_ptr<void> packed;
+  std::shared_ptr<const void> packed;
   std::vector<std::int32_t> bias;  // [channels], zero-point term included
   std::vector<float> multiplier;   // [channels]
   EpilogueInt epilogue;
@@ -107,9 +107,10 @@ Status make_integer_layer(PlanBuilder& builder, const FusedLayer& fused, const C
     made->kernel = &kernels::select(kernels::depthwise_w8a8_rows(), builder.isas());
     made->label = "depthwise_w8a8";
     made->row = made->kernel->name;
-    made->packed = allocate_aligned(kernels::depthwise_int_packed_bytes(*made->kernel, shape));
-    kernels::depthwise_int_pack(*made->kernel, shape, codes.data(), made->packed.get());
-    builder.add_packed_bytes(kernels::depthwise_int_packed_bytes(*made->kernel, shape));
+    made->packed_bytes = kernels::depthwise_int_packed_bytes(*made->kernel, shape);
+    CTK_TRY(made->packed, builder.packed(layer.node, *made, shape, [&](void* packed) {
+      kernels::depthwise_int_pack(*made->kernel, shape, codes.data(), packed);
+    }));
     made->scratch_bytes = kernels::depthwise_int_scratch_bytes(shape, builder.options().threads);
     step = std::move(made);
   } else {
@@ -118,9 +119,10 @@ Status make_integer_layer(PlanBuilder& builder, const FusedLayer& fused, const C
     made->gemm = &kernels::select(is_w4 ? kernels::gemm_w4a8_rows() : kernels::gemm_w8a8_rows(), builder.isas());
     made->label = std::string(is_product(builder, layer) ? "gemm_" : "conv_") + (is_w4 ? "w4a8" : "w8a8");
     made->row = made->gemm->name;
-    made->packed = allocate_aligned(kernels::conv_int_packed_bytes(*made->gemm, shape));
-    kernels::conv_int_pack(*made->gemm, shape, codes.data(), made->packed.get());
-    builder.add_packed_bytes(kernels::conv_int_packed_bytes(*made->gemm, shape));
+    made->packed_bytes = kernels::conv_int_packed_bytes(*made->gemm, shape);
+    CTK_TRY(made->packed, builder.packed(layer.node, *made, shape, [&](void* packed) {
+      kernels::conv_int_pack(*made->gemm, shape, codes.data(), packed);
+    }));
     made->scratch_bytes = kernels::conv_int_scratch_bytes(*made->gemm, shape, builder.options().threads);
     step = std::move(made);
   }
