@@ -181,6 +181,7 @@ Status normalize_batch_normalization(FormContext& c, NodeId id) {
                    "training_mode=1 normalizes by statistics of the batch. "
                    "Export the model for inference.");
   }
+  bool has_extra = false;
   for (std::size_t i = 1; i < node.outputs.size(); ++i) {
     if (!node.outputs[i].is_valid()) continue;
     Value& extra = c.graph.value(node.outputs[i]);
@@ -188,6 +189,12 @@ Status normalize_batch_normalization(FormContext& c, NodeId id) {
       return c.error(id, "training output \"" + extra.name + "\" is used. Export the model for inference.");
     }
     extra.producer = {};  // becomes a dead value, which the reader removes
+    has_extra = true;
+  }
+  if (has_extra) {
+    // Before opset 14 their presence alone meant training mode, which exporters wrote by accident.
+    c.graph.reader_notes.push_back(c.graph.address(id) + " (BatchNormalization): unused training outputs were " +
+                                   "dropped; it uses its stored mean and variance");
   }
   node.outputs.resize(std::min<std::size_t>(node.outputs.size(), 1));
   return {};

@@ -9,19 +9,23 @@ namespace {
 
 constexpr std::size_t kRoi = 1, kScales = 2, kSizes = 3;
 
-// Opset 10 says nothing about rounding. Runtimes round down when enlarging and
-// up when shrinking, axis by axis; one rounding serves a node unless it does
-// both.
+// Whether any constant scale lies above 1 (`enlarges`) or below.
+bool any_scale(const FormContext& c, ValueId scales, bool enlarges) {
+  if (!scales.is_valid() || !c.graph.value(scales).constant) return false;
+  const auto values = to_f32(*c.graph.value(scales).constant);
+  if (!values) return false;
+  const auto list = values->values<float>();
+  return std::any_of(list.begin(), list.end(), [&](float s) { return enlarges ? s > 1.0f : s < 1.0f; });
+}
+
+// Opset 10 says nothing about rounding. Runtimes round down when enlarging and up when shrinking, axis by axis; one
+// rounding serves a node unless it does both.
 Result<std::string> old_nearest_mode(const FormContext& c, NodeId id, ValueId scales) {
-  if (!scales.is_valid() || !c.graph.value(scales).constant) return std::string("floor");
-  CTK_TRY(const Tensor values, to_f32(*c.graph.value(scales).constant));
-  const auto list = values.values<float>();
-  const bool shrinks = std::any_of(list.begin(), list.end(), [](float s) { return s < 1.0f; });
-  const bool enlarges = std::any_of(list.begin(), list.end(), [](float s) { return s > 1.0f; });
-  if (shrinks && enlarges)
-    return c.error(id,
-                   "shrinking one axis and enlarging another is not "
-                   "supported at opset 10");
+  if (c.graph.node(id).attributes.get_string("mode", "nearest") != "nearest") return std::string("floor");
+  const bool shrinks = any_scale(c, scales, false);
+  if (shrinks && any_scale(c, scales, true)) {
+    return c.error(id, "nearest that shrinks one axis and enlarges another is not supported below opset 11");
+  }
   return std::string(shrinks ? "ceil" : "floor");
 }
 
@@ -92,7 +96,7 @@ Status lower_resize(FormContext& c, NodeId id) {
                     (!is_nearest || attributes.get_string("nearest_mode", "round_prefer_floor") == rounding);
   if (!fits) return c.needs(id, 11, "Resize with these coordinates, rounding or sizes");
   if (c.opset < 10) {
-    if (rounding == "ceil") return c.needs(id, 10, "Resize to a smaller size");
+    if (any_scale(c, scales, false)) return c.needs(id, 10, "Resize to a smaller size");
     c.graph.node(id).op_type = "Upsample";
     c.graph.node(id).op = Op::unknown;
   }

@@ -113,6 +113,8 @@ def resize(label, *, scales=None, sizes=None, opset=13, **attributes):
 
 case("nearest_opset10", "Resize", [IMAGE, f32(1, 1, 2, 2)], const=(1,), opset=10, mode="nearest")
 case("linear_opset10", "Resize", [IMAGE, f32(1, 1, 2, 3)], const=(1,), opset=10, mode="linear")
+case("nearest_down_opset10", "Resize", [IMAGE, f32(1, 1, 0.5, 0.5)], const=(1,), opset=10, mode="nearest")
+case("linear_both_ways_opset10", "Resize", [IMAGE, f32(1, 1, 0.5, 2)], const=(1,), opset=10, mode="linear")
 resize("nearest_asymmetric_floor", scales=(1, 1, 2, 2), opset=11, mode="nearest",
        coordinate_transformation_mode="asymmetric", nearest_mode="floor")
 resize("nearest_sizes_opset11", sizes=(1, 2, 7, 9), opset=11, mode="nearest")

@@ -237,6 +237,8 @@ TEST(OpForms, BatchNormalizationDropsUnusedTrainingOutputsOnly) {
   const Graph graph = must_read(model);
   EXPECT_EQ(graph.node(only(graph)).outputs.size(), 1u);
   EXPECT_FALSE(graph.find_value("saved_var").has_value());
+  ASSERT_EQ(graph.reader_notes.size(), 1u);
+  EXPECT_NE(graph.reader_notes[0].find("node (BatchNormalization): unused training outputs"), std::string::npos);
 
   model.output("mean", {1});
   expect_error(read(model), ErrorCode::input, {"node (BatchNormalization)", "\"mean\"", "inference"});
@@ -268,6 +270,20 @@ TEST(OpForms, UpsampleBecomesResizeAndBack) {
   EXPECT_EQ(written_node(graph, 11).input_size(), 3);
   EXPECT_NE(written_node(graph, 11).input(1), "");  // opset 11 wants an empty tensor
   EXPECT_EQ(written_node(graph, 13).input(1), "");
+}
+
+// Rounding is a matter of mode nearest: linear may shrink one axis and enlarge another, back and forth.
+TEST(OpForms, OldLinearResizeMayShrinkAndEnlarge) {
+  OneNode model(10, "Resize", {"x", "scales"});
+  model.floats("scales", {3}, {1, 0.5, 2});
+  set_text(model.self(), "mode", "linear");
+  const Graph graph = must_read(model);
+  EXPECT_EQ(graph.node(only(graph)).attributes.find("nearest_mode"), nullptr);
+  EXPECT_EQ(written_node(graph, 10).SerializeAsString(), model.self().SerializeAsString());
+  expect_error(write_model_bytes(graph, {9, ""}), ErrorCode::input, {"node (Resize)", "opset 10", "opset 9"});
+
+  model.self().mutable_attribute(0)->set_s("nearest");
+  expect_error(read(model), ErrorCode::input, {"node (Resize)", "nearest", "below opset 11"});
 }
 
 TEST(OpForms, ResizeWithEmptyRoiAndScalesOmitsThem) {
