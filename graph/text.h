@@ -65,5 +65,10 @@ Result<Graph> parse_graph(std::string_view text, ConstantSource* source = nullpt
 // Line differences by node and value name: "- ..." / "+ ..." lines, empty when equal. Unnamed nodes go by first output.
 // The order of nodes and constants does not count, that of inputs and outputs does.
 std::vector<std::string> diff_graphs(const Graph& before, const Graph& after);
+// The same for two text forms as print_graph() writes them without a sink; constants are compared by their hashes.
+// Errors: input (a text does not parse: "before" or "after", line and column).
+Result<std::vector<std::string>> diff_texts(std::string_view before, std::string_view after);
+// Whether a file's bytes start as the text form does: comments and blank lines, then "graph".
+bool is_graph_text(std::string_view bytes);
 
 }  // namespace ctk::graph

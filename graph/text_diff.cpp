@@ -29,11 +29,36 @@ void compare_order(std::vector<std::string>& out, const char* role, const Graph&
   show("+ ", new_names);
 }
 
-}  // namespace
+// Each "#<hash>" as "#": what a line says beside the contents of constants.
+std::string without_hashes(std::string_view line) {
+  std::string out;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    out += line[i];
+    if (line[i] != '#') continue;
+    const std::size_t end = std::min(line.find_first_not_of("0123456789abcdef", i + 1), line.size());
+    if (end - i - 1 == 16) i = end - 1;
+  }
+  return out;
+}
 
-std::vector<std::string> diff_graphs(const Graph& before, const Graph& after) {
-  const std::vector<text::Line> old_lines = text::lines_of(before, nullptr, true);
-  const std::vector<text::Line> new_lines = text::lines_of(after, nullptr, true);
+// The lines of a parsed text, each as it stands there: parsing makes zeros of constants that are known by hash only.
+std::vector<text::Line> lines_of_text(const Graph& graph, std::string_view given) {
+  std::unordered_map<std::string, std::string_view> as_given;
+  while (!given.empty()) {
+    const std::size_t end = std::min(given.find('\n'), given.size());
+    as_given.emplace(without_hashes(given.substr(0, end)), given.substr(0, end));
+    given.remove_prefix(std::min(end + 1, given.size()));
+  }
+  std::vector<text::Line> lines = text::lines_of(graph, nullptr, true);
+  for (text::Line& line : lines) {
+    const auto found = as_given.find(without_hashes(line.text));
+    if (found != as_given.end()) line.text = found->second;
+  }
+  return lines;
+}
+
+std::vector<std::string> diff_lines(const Graph& before, const std::vector<text::Line>& old_lines, const Graph& after,
+                                    const std::vector<text::Line>& new_lines) {
   std::unordered_map<std::string_view, std::size_t> old_places, new_places;
   for (std::size_t i = 0; i < old_lines.size(); ++i) old_places.emplace(old_lines[i].key, i);
   for (std::size_t i = 0; i < new_lines.size(); ++i) new_places.emplace(new_lines[i].key, i);
@@ -62,6 +87,30 @@ std::vector<std::string> diff_graphs(const Graph& before, const Graph& after) {
   compare_order(out, "in order", before, before.inputs(), after, after.inputs());
   compare_order(out, "out order", before, before.outputs(), after, after.outputs());
   return out;
+}
+
+}  // namespace
+
+std::vector<std::string> diff_graphs(const Graph& before, const Graph& after) {
+  return diff_lines(before, text::lines_of(before, nullptr, true), after, text::lines_of(after, nullptr, true));
+}
+
+Result<std::vector<std::string>> diff_texts(std::string_view before, std::string_view after) {
+  auto old_graph = parse_graph(before);
+  if (!old_graph) return std::move(old_graph).error().with_context("before");
+  auto new_graph = parse_graph(after);
+  if (!new_graph) return std::move(new_graph).error().with_context("after");
+  return diff_lines(*old_graph, lines_of_text(*old_graph, before), *new_graph, lines_of_text(*new_graph, after));
+}
+
+bool is_graph_text(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const std::string_view line = bytes.substr(0, std::min(bytes.find('\n'), bytes.size()));
+    const std::size_t first = line.find_first_not_of(" \t\r");
+    if (first != std::string_view::npos && line[first] != '#') return line.substr(first).starts_with("graph ");
+    bytes.remove_prefix(std::min(line.size() + 1, bytes.size()));
+  }
+  return false;
 }
 
 }  // namespace ctk::graph

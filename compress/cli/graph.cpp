@@ -6,6 +6,7 @@
 
 #include "compress/cli/cli.h"
 #include "compress/model.h"
+#include "core/file.h"
 #include "graph/layer.h"
 #include "graph/text.h"
 
@@ -78,10 +79,25 @@ Status show(const Session& session, const std::string& path, bool as_text) {
   return {};
 }
 
+// The text form of a model, or of a file that holds one. Errors of the text name its path.
+Result<std::string> text_of(const std::string& path) {
+  CTK_TRY(const MappedFile file, MappedFile::open(path));
+  const std::string_view bytes(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
+  if (!graph::is_graph_text(bytes)) {
+    CTK_TRY(const graph::Graph graph, pipeline::read_graph(path));
+    return graph::print_graph(graph);
+  }
+  if (auto parsed = graph::parse_graph(bytes); !parsed) {
+    return input_error(path + ": " + parsed.error().message +
+                       ". Expected a model, or its text form as `compress graph show --text` prints it");
+  }
+  return std::string(bytes);
+}
+
 Status diff(const Session& session, const std::string& before_path, const std::string& after_path) {
-  CTK_TRY(const graph::Graph before, pipeline::read_graph(before_path));
-  CTK_TRY(const graph::Graph after, pipeline::read_graph(after_path));
-  const std::vector<std::string> lines = graph::diff_graphs(before, after);
+  CTK_TRY(const std::string before, text_of(before_path));
+  CTK_TRY(const std::string after, text_of(after_path));
+  CTK_TRY(const std::vector<std::string> lines, graph::diff_texts(before, after));
   if (session.is_json) {
     print(dumped({{"equal", lines.empty()}, {"lines", lines}}));
     return {};
@@ -111,8 +127,8 @@ void add_graph(CLI::App& app, Session& session) {
   });
 
   CLI::App* diff_verb = verb->add_subcommand("diff", "What differs between two models");
-  diff_verb->add_option("before", arguments->first, "An .onnx file or a bundle")->required();
-  diff_verb->add_option("after", arguments->second, "An .onnx file or a bundle")->required();
+  diff_verb->add_option("before", arguments->first, "An .onnx file, a bundle or the text form of one")->required();
+  diff_verb->add_option("after", arguments->second, "An .onnx file, a bundle or the text form of one")->required();
   add_json(*diff_verb, session);
   diff_verb->callback([&session, arguments] {
     session.action = [&session, arguments] { return diff(session, arguments->first, arguments->second); };

@@ -370,6 +370,31 @@ TEST(GraphDiff, SeesContentOfLargeConstants) {
   EXPECT_EQ(diff_graphs(before, after).size(), 2u);
 }
 
+// Constants in a text are known by hash only, yet equal ones are equal and changed ones are not.
+TEST(GraphDiff, ComparesAPrintedTextWithAnother) {
+  Graph before, after;
+  Tensor changed = ramp({100});
+  changed.mutable_values<float>()[99] = -1.0f;
+  before.add_constant("w", ramp({100}));
+  after.add_constant("w", changed);
+  const std::string text = "# printed today\n" + print_graph(before);
+  EXPECT_TRUE(is_graph_text(text));
+  EXPECT_TRUE(diff_texts(text, print_graph(before)).value().empty());
+  EXPECT_EQ(diff_texts(text, print_graph(after)).value(), diff_graphs(before, after));
+  const Graph rich = rich_graph();
+  EXPECT_TRUE(diff_texts(print_graph(rich), print_graph(rich)).value().empty());
+}
+
+TEST(GraphDiff, TakesNoOtherFileForAText) {
+  EXPECT_FALSE(is_graph_text(""));
+  EXPECT_FALSE(is_graph_text(std::string("\x08\x08\x12\x05graph ", 11)));
+  EXPECT_FALSE(is_graph_text("# only a comment\n"));
+  const auto broken = diff_texts("graph \"g\" ir 8 opset 17\n", "graph of nothing\n");
+  ASSERT_FALSE(broken);
+  EXPECT_NE(broken.error().message.find("after"), std::string::npos) << broken.error().message;
+  EXPECT_NE(broken.error().message.find("line 1"), std::string::npos) << broken.error().message;
+}
+
 TEST(GraphDiff, SeesTheOrderOfInputs) {
   const auto before = parse_graph("graph \"g\" ir 8 opset 17\nin %x: f32\nin %y: f32\n");
   const auto after = parse_graph("graph \"g\" ir 8 opset 17\nin %y: f32\nin %x: f32\n");
