@@ -36,6 +36,7 @@ std::optional<ClampRange> clamp_of(const Graph& graph, NodeId id) {
     if (!bound || bound->dtype() != DType::f32 || bound->size() != 1) return std::nullopt;
     (i == 1 ? range.low : range.high) = bound->values<float>()[0];
   }
+  if (range.low > range.high) range.low = range.high;  // ONNX: max wins, everywhere
   return range;
 }
 
@@ -209,7 +210,13 @@ Status PlanBuilder::keep_values(std::span<const ValueId> values) {
 
 Status PlanBuilder::finish_outputs() {
   for (ValueId id : graph_.outputs()) {
-    CTK_TRY(const int slot, need(id, Form::native, Layout::plain));
+    // A graph input that is an output too leaves as it came: only its readers see it rounded.
+    const bool is_input = std::find(graph_.inputs().begin(), graph_.inputs().end(), id) != graph_.inputs().end();
+    const auto given = is_input ? find_raw(id) : std::nullopt;
+    int slot = given ? given->slot : 0;
+    if (!given) {
+      CTK_TRY(slot, need(id, Form::native, Layout::plain));
+    }
     plan_.output_slots.push_back(slot);
     plan_.output_dtypes.push_back(info(id).dtype);
     plan_.output_shapes.push_back(shape(id));

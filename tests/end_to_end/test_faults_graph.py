@@ -96,6 +96,16 @@ def test_b003_an_output_that_is_also_read_inside_keeps_its_name(job):
         assert relative_error(got, want) < 0.02
 
 
+def test_b003_an_input_that_is_an_output_too_passes_through_unrounded(job):
+    nodes = [node("Conv", ["x", "W"], ["y"], "conv")]
+    model = model_of(nodes, {"x": ([1, 3, 8, 8], F32)}, {"y": ([1, 6, 6, 6], F32), "x": ([1, 3, 8, 8], F32)}, {"W": gaussian(6, 3, 3, 3)})
+    x = gaussian(8, 3, 8, 8, seed=1)
+    out = compress_model(job, model, {"x": x})
+    got, want = out.run_bundle(x=x[:1]), out.run(x=x[:1])
+    assert np.array_equal(want[1], x[:1]) and np.array_equal(got["x"], x[:1])
+    assert relative_error(got["y"], want[0]) < 1e-6 < relative_error(want[0], out.run_source(x=x[:1])[0])  # the layer rounds
+
+
 def constant_conv(form, W):
     conv = node("Conv", ["x", "w"], ["y"], "layer")
     shapes = {"x": ([1, 3, 6, 6], F32)}, {"y": ([1, 4, 4, 4], F32)}

@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import onnx
 import pytest
-from conftest import Job, find_program, model_of, small_cnn
+from conftest import Job, find_program, model_of, relative_error, small_cnn
 from quantized import F32, compress_model, conv_model, gaussian, node, one_layer
 
 CONFIG, INPUT, BUDGET, GATE = 2, 3, 4, 5
@@ -189,6 +189,17 @@ def test_b033_clip_still_clips_before_a_join_with_a_wider_range(job):
         part = got[:, :2]
         assert part.min() == 0 and np.all(part[x <= 0] == 0) and np.abs(part - want).max() <= 20 / 255 * 1.5
         assert part.max() <= 6 + 20 / 255 / 2
+
+
+def test_b033_a_clip_whose_bounds_are_crossed_gives_its_upper_bound(job):
+    w = {"W": gaussian(6, 3, 3, 3, scale=0.2), "V": gaussian(4, 6, 2, 2, seed=1, scale=0.2), "low": np.float32(1), "high": np.float32(-1)}
+    nodes = [node("Conv", ["x", "W"], ["a"], "first"), node("Clip", ["a", "low", "high"], ["r"]), node("Conv", ["r", "V"], ["y"], "second")]
+    model = model_of(nodes, {"x": ([1, 3, 8, 8], F32)}, {"y": ([1, 4, 5, 5], F32), "r": ([1, 6, 6, 6], F32)}, w)
+    x = gaussian(8, 3, 8, 8, seed=2)
+    out = compress_model(job, model, {"x": x})
+    assert np.all(out.run_source(x=x[:1])[1] == -1)      # ONNX Runtime on the float model
+    got, want = out.run_bundle(x=x[:1]), out.run(x=x[:1])
+    assert np.all(got["r"] == -1) and relative_error(got["y"], want[0]) < 1e-6
 
 
 def test_b035_a_range_around_zero_keeps_zero_and_the_sign(job):
