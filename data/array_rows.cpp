@@ -224,6 +224,14 @@ Result<std::vector<std::int64_t>> load_labels(const SourceSpec& spec, const Name
     return input_error(names.file.where(stored) + ": labels: expected one for each of " + std::to_string(total) +
                        " samples of " + rows.origin(0) + ", found shape " + to_string(array.shape) + ".");
   CTK_TRY(const std::vector<std::int64_t> all, to_i64(array.values));
+  if (array.values.dtype() == DType::u64) {
+    const auto unsigned_values = array.values.values<std::uint64_t>();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (all[i] >= 0) continue;
+      return input_error(names.file.where(stored) + ": labels: expected classes up to 9223372036854775807, found " +
+                         std::to_string(unsigned_values[i]) + " at row " + std::to_string(i) + ". Mend the labels.");
+    }
+  }
   std::vector<std::int64_t> labels(rows.count());
   for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = all[rows.stored_row(i)];
   return labels;

@@ -296,6 +296,16 @@ TEST(SourceErrors, RefusesLabelsOfTheWrongLengthOrType) {
   expect_error(open(spec, kRow4), ErrorCode::input, {"from_folder", "image folders"});
 }
 
+// 2^63 as int64 is the least number there is: the message has what the file holds.
+TEST(SourceErrors, NamesAnUnsignedLabelPastInt64AsItIs) {
+  TempFolder folder;
+  SourceSpec spec =
+      spec_of(folder.write("a.npz", zip_of({{"x.npy", npy_counting<float>({2, 4})},
+                                            {"y.npy", npy<std::uint64_t>({2}, {3, std::uint64_t{1} << 63})}})));
+  expect_error(open(spec, kRow4), ErrorCode::input,
+               {"labels", "up to 9223372036854775807", "found 9223372036854775808", "row 1"});
+}
+
 TEST(SourceErrors, NamesSampleAndValueOfALabelOutsideTheClasses) {
   TempFolder folder;
   SourceSpec spec = spec_of(folder.write(
