@@ -36,54 +36,41 @@ T unwrap(ctk::Result<T> result) {
   return std::move(*result);
 }
 
+struct NumpyType {
+  DType dtype;
+  char kind;
+  py::ssize_t size;  // bytes of an element
+  const char* name;
+};
+constexpr NumpyType kNumpyTypes[] = {
+    {DType::f32, 'f', 4, "float32"}, {DType::f64, 'f', 8, "float64"}, {DType::f16, 'f', 2, "float16"},
+    {DType::i8, 'i', 1, "int8"},     {DType::i16, 'i', 2, "int16"},   {DType::i32, 'i', 4, "int32"},
+    {DType::i64, 'i', 8, "int64"},   {DType::u8, 'u', 1, "uint8"},    {DType::u16, 'u', 2, "uint16"},
+    {DType::u32, 'u', 4, "uint32"},  {DType::u64, 'u', 8, "uint64"},  {DType::boolean, 'b', 1, "bool"}};
+
 // dtype of a numpy array, or nothing when we have no such type.
 std::optional<DType> dtype_of(const py::array& array) {
-  const char kind = array.dtype().kind();
-  const auto size = array.itemsize();
-  if (kind == 'f')
-    return size == 4   ? std::optional(DType::f32)
-           : size == 8 ? std::optional(DType::f64)
-           : size == 2 ? std::optional(DType::f16)
-                       : std::nullopt;
-  if (kind == 'i')
-    return size == 8   ? std::optional(DType::i64)
-           : size == 4 ? std::optional(DType::i32)
-           : size == 1 ? std::optional(DType::i8)
-                       : std::nullopt;
-  if (kind == 'u') return size == 1 ? std::optional(DType::u8) : std::nullopt;
-  if (kind == 'b') return DType::boolean;
+  for (const NumpyType& type : kNumpyTypes) {
+    if (array.dtype().kind() == type.kind && array.itemsize() == type.size) return type.dtype;
+  }
   return std::nullopt;
 }
 
 py::dtype numpy_dtype(DType dtype) {
-  switch (dtype) {
-    case DType::f32:
-      return py::dtype::of<float>();
-    case DType::f64:
-      return py::dtype::of<double>();
-    case DType::i64:
-      return py::dtype::of<std::int64_t>();
-    case DType::i32:
-      return py::dtype::of<std::int32_t>();
-    case DType::i8:
-      return py::dtype::of<std::int8_t>();
-    case DType::u8:
-      return py::dtype::of<std::uint8_t>();
-    case DType::boolean:
-      return py::dtype::of<bool>();
-    case DType::f16:
-      return py::dtype("float16");
-    default:
-      raise(ctk::input_error("an output of dtype " + std::string(name_of(dtype)) + " has no numpy form"));
+  for (const NumpyType& type : kNumpyTypes) {
+    if (type.dtype == dtype) return py::dtype(type.name);
   }
+  raise(ctk::input_error("an output of dtype " + std::string(name_of(dtype)) + " has no numpy form"));
 }
 
 Tensor to_tensor(const std::string& name, const py::array& given) {
-  const py::array array = py::array::ensure(given, py::array::c_style);
+  py::array array = py::array::ensure(given, py::array::c_style);
   const auto dtype = dtype_of(array);
   if (!dtype)
     raise(ctk::input_error("input \"" + name + "\": numpy dtype " + py::str(array.dtype()).cast<std::string>() +
                            " is not supported"));
+  // An array of the other byte order has the same kind and size: numpy turns it round.
+  if (array.dtype().byteorder() == '>') array = array.attr("astype")(numpy_dtype(*dtype)).cast<py::array>();
   ctk::Shape shape(array.shape(), array.shape() + array.ndim());
   Tensor tensor = unwrap(Tensor::zeros(*dtype, shape));
   if (tensor.bytes() != 0) std::memcpy(tensor.mutable_data(), array.data(), tensor.bytes());

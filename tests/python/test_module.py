@@ -5,7 +5,8 @@ import json
 import numpy as np
 import onnx
 import pytest
-from conftest import onnxruntime_outputs, small_cnn
+from conftest import model_of, onnxruntime_outputs, small_cnn
+from onnx import helper
 
 import compress
 
@@ -47,6 +48,22 @@ def test_an_array_need_not_lie_contiguous(net):
     assert np.array_equal(net.run({"x": x[::2]})["y"], net.run({"x": x[::2].copy()})["y"])
     turned = np.ascontiguousarray(x.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
     assert np.array_equal(net.run({"x": turned})["y"], net.run({"x": x})["y"])
+
+
+def test_an_array_of_the_other_byte_order_is_turned_round(net):
+    x = pictures(2)
+    assert np.array_equal(net.run({"x": x.astype(">f4")})["y"], net.run({"x": x})["y"])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool"])
+def test_every_dtype_passes_both_ways(tmp_path, dtype):
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    model = model_of([helper.make_node("Reshape", ["x", "shape"], ["y"])], {"x": ([2, 2], kind)}, {"y": ([4], kind)}, {"shape": np.array([4])})
+    onnx.save(model, tmp_path / "net.onnx")
+    x = np.array([[0, 1], [1, 0]]).astype(dtype)
+    x[0, 1] = np.iinfo(dtype).max if x.dtype.kind in "iu" else 1
+    got = compress.load(tmp_path / "net.onnx").run({"x": x})["y"]
+    assert got.dtype == x.dtype and np.array_equal(got, x.ravel())
 
 
 def test_results_do_not_depend_on_threads(net):
