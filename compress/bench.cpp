@@ -16,10 +16,11 @@ namespace {
 constexpr int kRounds = 5;  // ours and the peers take turns, so that a slow minute of the machine meets all
 
 // Fills a model's float inputs with normal noise: zeros would flatter kernels that skip them, denormals slow all.
-Result<std::vector<Tensor>> noise_inputs(const graph::Graph& graph) {
+Result<std::vector<Tensor>> noise_inputs(const LoadedModel& model) {
+  const graph::Graph& graph = model.graph;
   Random random(0, "bench");
   std::vector<Tensor> inputs;
-  const std::vector<Shape> shapes = batch_shapes(graph, 1);
+  const std::vector<Shape> shapes = batch_shapes(model, 1);
   for (std::size_t i = 0; i < shapes.size(); ++i) {
     CTK_TRY(Tensor input, Tensor::zeros(graph.value(graph.inputs()[i]).dtype, shapes[i]));
     if (input.dtype() == DType::f32) {
@@ -61,29 +62,31 @@ Status bench_against(const BenchOptions& options, const LoadedModel& model, runt
   }
   const auto least = [](const std::vector<double>& values) { return *std::min_element(values.begin(), values.end()); };
   emit({"model", "ours", model.format, options.threads, least(ours_least), runtime::median_of(ours), runs,
-        static_cast<std::int64_t>(executor.packed_bytes()), 2 * total_macs(model.graph)});
+        static_cast<std::int64_t>(executor.packed_bytes()), 2 * total_macs(model)});
   emit({"model", "onnxruntime", model.format, options.threads, least(theirs_least), runtime::median_of(theirs), kRounds,
-        0, 2 * total_macs(model.graph)});
+        0, 2 * total_macs(model)});
   return {};
 }
 
 Status bench_model(const BenchOptions& options, const std::function<void(const BenchRow&)>& emit) {
   CTK_TRY(const LoadedModel model, load_model(options.model));
-  CTK_TRY(auto executor, runtime::CpuExecutor::create(model.graph, batch_shapes(model.graph, 1)));
-  CTK_TRY(const std::vector<Tensor> inputs, noise_inputs(model.graph));
+  if (auto sized = require_fixed_samples(model.graph); !sized)
+    return std::move(sized).error().with_context(options.model);
+  CTK_TRY(auto executor, runtime::CpuExecutor::create(model.graph, batch_shapes(model, 1)));
+  CTK_TRY(const std::vector<Tensor> inputs, noise_inputs(model));
   CTK_TRY(const auto outputs, executor->run(inputs));
   if (!options.against.empty()) return bench_against(options, model, *executor, inputs, emit);
   runtime::CpuExecutor* const turn[] = {executor.get()};
   runtime::MeasureOptions measure;
   measure.seconds = options.seconds;
   CTK_TRY(const auto whole, runtime::measure_interleaved(turn, measure));
-  const std::int64_t macs = total_macs(model.graph);
+  const std::int64_t macs = total_macs(model);
   emit({"model", "ours", model.format, options.threads, whole[0].least_us, whole[0].median_us,
         static_cast<std::int64_t>(whole[0].runs), static_cast<std::int64_t>(executor->packed_bytes()), 2 * macs});
   CTK_TRY(const auto steps, runtime::measure_steps(turn, measure));
   for (const runtime::StepTime& step : steps[0]) {
     const std::string where = step.node.is_valid() ? model.graph.address(step.node) : "between layers";
-    const std::int64_t ops = step.node.is_valid() ? 2 * layer_macs(model.graph, step.node) : 0;
+    const std::int64_t ops = step.node.is_valid() ? 2 * layer_macs(model, step.node) : 0;
     emit({"step." + where, "ours", step.row.empty() ? step.label : step.row, options.threads, step.median_us,
           step.median_us, static_cast<std::int64_t>(whole[0].runs), 0, ops});
   }

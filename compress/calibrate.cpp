@@ -52,7 +52,8 @@ class MeanCollector {
 Result<std::string> collect(Session& session) {
   const graph::Graph& graph = session.model.graph;
   const data::Split& split = *session.splits.calibrate;
-  const std::vector<graph::ValueId> values = quantization::values_to_observe(graph);
+  CTK_TRY(const std::vector<graph::ValueId> values,
+          quantization::values_to_observe(graph, session.model.sample_shapes));
   std::vector<std::string> names;
   std::map<graph::ValueId, std::size_t> index_of;
   for (graph::ValueId id : values) {

@@ -25,11 +25,15 @@ std::vector<QuantScheme> schemes_of(const PipelineConfig& config) {
   return {};
 }
 
-Status check_data(const PipelineConfig& config, const Graph& graph, CheckReport& report) {
-  const std::vector<data::InputInfo> infos = input_infos(graph);
+// Opens every source; free sizes of `model` come from the first.
+Status check_data(const PipelineConfig& config, LoadedModel& model, CheckReport& report) {
+  const std::vector<data::InputInfo> infos = input_infos(model.graph);
+  bool is_bound = false;
   for (const auto* source : {&config.train, &config.calibrate_data, &config.score, &config.select, &config.evaluate}) {
     if (!*source) continue;
     CTK_TRY(const auto opened, data::open_source((*source)->spec, infos));
+    if (!is_bound) CTK_CHECK(bind_sample_shapes(model, *opened, 0));
+    is_bound = true;
     for (const std::string& note : opened->notes()) report.warnings.push_back({"data", note});
   }
   return {};
@@ -40,16 +44,17 @@ Status check_data(const PipelineConfig& config, const Graph& graph, CheckReport&
 Result<CheckReport> check_pipeline(const PipelineConfig& config) {
   CTK_CHECK(require_available(config));
   CTK_TRY(const auto isas, allowed_isas());
-  CTK_TRY(const LoadedModel model, load_model(config.model));
+  CTK_TRY(LoadedModel model, load_model(config.model));
   const Graph& graph = model.graph;
   CheckReport report;
   report.model_path = config.model;
   report.model_format = model.format;
   report.parameters = parameter_count(graph);
-  report.macs = total_macs(graph);
+  for (const std::string& note : model.notes) report.warnings.push_back({"model", note});
+  CTK_CHECK(check_data(config, model, report));
+  report.macs = total_macs(model);
   for (graph::ValueId id : graph.inputs()) report.inputs.push_back(describe(graph, id));
   for (graph::ValueId id : graph.outputs()) report.outputs.push_back(describe(graph, id));
-  for (const std::string& note : model.notes) report.warnings.push_back({"model", note});
   std::vector<std::string> addresses;
   for (graph::NodeId id : graph.order()) {
     const graph::Node& node = graph.node(id);
@@ -64,7 +69,7 @@ Result<CheckReport> check_pipeline(const PipelineConfig& config) {
     addresses.push_back(graph.address(id));
     const graph::Value& weight = graph.value(layer->weight);
     const Shape& shape = weight.quantized ? weight.quantized->codes.shape() : weight.constant->shape();
-    LayerCheck line{graph.address(id), node.op_type, ctk::to_string(shape), layer_macs(graph, id), {}};
+    LayerCheck line{graph.address(id), node.op_type, ctk::to_string(shape), layer_macs(model, id), {}};
     for (const QuantScheme& scheme : schemes_of(config)) {
       const std::string reason = quantization::infeasible_reason(graph, *layer, scheme);
       const std::size_t bytes = (elements(shape) * static_cast<std::size_t>(scheme.weight_bits) + 7) / 8;
@@ -75,7 +80,6 @@ Result<CheckReport> check_pipeline(const PipelineConfig& config) {
   if (config.quantize) {
     CTK_TRY(const auto picked, select_layers(config.quantize->targets, config.quantize->ignore, addresses));
   }
-  CTK_CHECK(check_data(config, graph, report));
   CTK_TRY(const ReachableSize reach, reachable_size(config, model));
   report.float_bytes = reach.float_bytes;
   report.smallest_bytes = reach.least;

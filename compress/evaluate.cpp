@@ -8,35 +8,52 @@
 namespace ctk::pipeline {
 namespace {
 
-// Batch size a model allows: its fixed leading dimension, or kBatch.
-std::size_t batch_size(const graph::Graph& graph) {
-  for (graph::ValueId id : graph.inputs()) {
-    const auto& shape = graph.value(id).shape;
-    if (shape && !shape->empty() && (*shape)[0].size > 0) return static_cast<std::size_t>((*shape)[0].size);
+// Samples [first, last) of `split` in as few batches as their shapes allow: one, or one each.
+Result<std::vector<data::Batch>> read_batches(const graph::Graph& graph, const data::Split& split, std::size_t first,
+                                              std::size_t last) {
+  std::vector<data::Batch> batches;
+  auto whole = split.read(first, last);
+  if (whole || !has_free_sizes(graph)) {
+    if (!whole) return std::move(whole).error();
+    batches.push_back(std::move(*whole));
+    return batches;
   }
-  return kBatch;
+  for (std::size_t i = first; i < last; ++i) {
+    CTK_TRY(data::Batch one, split.read(i, i + 1));
+    batches.push_back(std::move(one));
+  }
+  return batches;
 }
 
 }  // namespace
 
+std::size_t fixed_batch(const graph::Graph& graph, std::size_t fallback) {
+  for (graph::ValueId id : graph.inputs()) {
+    const auto& shape = graph.value(id).shape;
+    if (shape && !shape->empty() && (*shape)[0].size > 0) return static_cast<std::size_t>((*shape)[0].size);
+  }
+  return fallback;
+}
+
 Status for_each_batch(const graph::Graph& graph, const data::Split& split, const graph::ValueObserver& observer,
                       const std::vector<graph::ValueId>& keep, const BatchVisitor& each) {
-  const std::size_t step = std::min(batch_size(graph), std::max<std::size_t>(split.count(), 1));
+  const std::size_t step = std::min(fixed_batch(graph, kBatch), std::max<std::size_t>(split.count(), 1));
   std::unique_ptr<runtime::CpuExecutor> executor;
   for (std::size_t first = 0; first < split.count(); first += step) {
     CTK_CHECK(check_interrupt());
     const std::size_t last = std::min(split.count(), first + step);
-    CTK_TRY(const data::Batch batch, split.read(first, last));
-    if (executor == nullptr) {
-      std::vector<Shape> shapes;
-      for (const Tensor& input : batch.inputs) shapes.push_back(input.shape());
-      CTK_TRY(executor, runtime::CpuExecutor::create(graph, std::move(shapes), {keep, true}));
+    CTK_TRY(const std::vector<data::Batch> batches, read_batches(graph, split, first, last));
+    for (std::size_t b = 0; b < batches.size(); ++b) {
+      const data::Batch& batch = batches[b];
+      if (executor == nullptr) {
+        std::vector<Shape> shapes;
+        for (const Tensor& input : batch.inputs) shapes.push_back(input.shape());
+        CTK_TRY(executor, runtime::CpuExecutor::create(graph, std::move(shapes), {keep, true}));
+      }
+      auto outputs = executor->run_observed(batch.inputs, observer);
+      if (!outputs) return std::move(outputs).error().with_context(split.source->where(split.indices[first + b]));
+      CTK_CHECK(each(*outputs, batch, first + b));
     }
-    auto outputs = executor->run_observed(batch.inputs, observer);
-    if (!outputs) {
-      return std::move(outputs).error().with_context(split.source->where(split.indices[first]));
-    }
-    CTK_CHECK(each(*outputs, batch, first));
   }
   return {};
 }

@@ -20,12 +20,16 @@ namespace ctk::pipeline {
 
 inline constexpr std::size_t kBatch = 32;  // samples at a time, where the model leaves it open
 
+// Samples one run takes: the model's fixed leading dimension, or `fallback`.
+std::size_t fixed_batch(const graph::Graph& graph, std::size_t fallback);
+
 // Called after each batch: the graph's outputs, the batch, and the index of its first sample in the split.
 using BatchVisitor =
     std::function<Status(const std::vector<Tensor>& outputs, const data::Batch& batch, std::size_t first)>;
 
 // Samples in order. `observer` (may be empty) sees every value as it is computed; `keep` are values that must survive
-// fusion so that it can. Errors: input (names the first sample of the batch), interrupted.
+// fusion so that it can. Where the model leaves sizes free, samples of unequal shapes run one by one.
+// Errors: input (names the first sample of the batch), interrupted.
 Status for_each_batch(const graph::Graph& graph, const data::Split& split, const graph::ValueObserver& observer,
                       const std::vector<graph::ValueId>& keep, const BatchVisitor& each);
 

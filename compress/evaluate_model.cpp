@@ -1,5 +1,7 @@
 #include "compress/evaluate_model.h"
 
+#include <algorithm>
+
 #include "compress/evaluate.h"
 #include "compress/model.h"
 #include "core/cpu_isa.h"
@@ -42,8 +44,10 @@ Result<EvalResult> evaluate_model(const PipelineConfig& config, const EvalOption
   }
   CTK_TRY(const Evaluation result, evaluate(graph, split, name, reference ? &*reference : nullptr));
   if (options.progress != nullptr) options.progress->stage_end("eval", 0, false);
-  CTK_TRY(auto executor, runtime::CpuExecutor::create(graph, batch_shapes(graph, 1)));
-  CTK_TRY(const data::Batch sample, split.read(0, 1));
+  CTK_TRY(const data::Batch sample, split.read(0, std::min(split.count(), fixed_batch(graph, 1))));
+  std::vector<Shape> shapes;
+  for (const Tensor& input : sample.inputs) shapes.push_back(input.shape());
+  CTK_TRY(auto executor, runtime::CpuExecutor::create(graph, shapes));
   CTK_TRY(const auto ignored, executor->run(sample.inputs));
   runtime::CpuExecutor* const turn[] = {executor.get()};
   CTK_TRY(const auto times, runtime::measure_interleaved(turn, {}));

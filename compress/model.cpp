@@ -23,10 +23,9 @@ using graph::Graph;
 constexpr double kRewriteTolerance = 1e-3;
 
 // One normal random sample per input, or nothing when an input is no float tensor or a node cannot be run.
-Result<std::vector<Tensor>> run_on_random(const Graph& graph, bool fuse) {
+Result<std::vector<Tensor>> run_on_random(const Graph& graph, const std::vector<Shape>& shapes, bool fuse) {
   std::vector<Tensor> inputs;
   Random random(0, "rewrite check");
-  const std::vector<Shape> shapes = graph::default_input_shapes(graph, 1);
   for (std::size_t i = 0; i < shapes.size(); ++i) {
     CTK_TRY(Tensor input, Tensor::zeros(graph.value(graph.inputs()[i]).dtype, shapes[i]));
     if (input.dtype() == DType::f32) {
@@ -41,9 +40,9 @@ Result<std::vector<Tensor>> run_on_random(const Graph& graph, bool fuse) {
 }
 
 Status compare_functions(LoadedModel& model) {
-  auto before = run_on_random(model.source, false);
-  if (!before) return {};  // carried operators: the first stage that must run them refuses
-  CTK_TRY(const std::vector<Tensor> after, run_on_random(model.graph, true));
+  auto before = run_on_random(model.source, model.sample_shapes, false);
+  if (!before) return {};  // carried operators, or free sizes: the first stage that must run them refuses
+  CTK_TRY(const std::vector<Tensor> after, run_on_random(model.graph, model.sample_shapes, true));
   for (std::size_t o = 0; o < after.size(); ++o) {
     if ((*before)[o].dtype() != DType::f32) continue;
     double largest = 0, difference = 0;
@@ -60,6 +59,15 @@ Status compare_functions(LoadedModel& model) {
                           " (relative), expected at most " + std::to_string(kRewriteTolerance));
   }
   return {};
+}
+
+// Dimensions beyond the leading one (the batch) that have no size in the model.
+std::vector<std::size_t> free_dims(const graph::Value& input) {
+  std::vector<std::size_t> dims;
+  for (std::size_t d = 1; input.shape && d < input.shape->size(); ++d) {
+    if ((*input.shape)[d].size < 0) dims.push_back(d);
+  }
+  return dims;
 }
 
 // Names go into JSON reports and text forms; ONNX says they are UTF-8.
@@ -117,6 +125,7 @@ Result<LoadedModel> load_model(const std::string& path) {
   if (auto named = require_utf8_names(model.source); !named) return std::move(named).error().with_context(path);
   model.notes = model.source.reader_notes;
   model.graph = model.source.clone();
+  model.sample_shapes = graph::default_input_shapes(model.graph, 1);
   if (auto finite = quantization::require_finite_weights(model.graph); !finite)
     return std::move(finite).error().with_context(path);
   if (model.format == "bundle") return model;  // written after the passes; its notes are not to be touched
@@ -131,6 +140,7 @@ Result<LoadedModel> load_model(const std::string& path) {
   model.passes = std::move(*passes);
   CTK_CHECK(quantization::fold_gemm_factors(model.graph));
   // Codes round at ties, so a network with notes has no float function to hold the passes to.
+  model.has_float_function = !has_notes;
   if (has_notes) return model;
   if (auto same = compare_functions(model); !same) return std::move(same).error().with_context(path);
   return model;
@@ -148,8 +158,50 @@ std::vector<data::InputInfo> input_infos(const Graph& graph) {
   return infos;
 }
 
-std::vector<Shape> batch_shapes(const Graph& graph, std::int64_t batch) {
-  return graph::default_input_shapes(graph, batch);
+std::vector<Shape> batch_shapes(const LoadedModel& model, std::int64_t batch) {
+  std::vector<Shape> shapes = graph::default_input_shapes(model.graph, batch);
+  for (std::size_t i = 0; i < shapes.size() && i < model.sample_shapes.size(); ++i) {
+    for (std::size_t d : free_dims(model.graph.value(model.graph.inputs()[i]))) {
+      shapes[i][d] = model.sample_shapes[i][d];
+    }
+  }
+  return shapes;
+}
+
+bool has_free_sizes(const Graph& graph) {
+  const auto inputs = graph.inputs();
+  return std::any_of(inputs.begin(), inputs.end(),
+                     [&](graph::ValueId id) { return !free_dims(graph.value(id)).empty(); });
+}
+
+Status bind_sample_shapes(LoadedModel& model, const data::Source& source, std::size_t index) {
+  if (!has_free_sizes(model.graph)) return {};
+  CTK_TRY(const data::Batch sample, source.read_batch(std::span(&index, 1)));
+  for (std::size_t i = 0; i < sample.inputs.size(); ++i) {
+    for (std::size_t d : free_dims(model.graph.value(model.graph.inputs()[i]))) {
+      model.sample_shapes[i][d] = sample.inputs[i].shape()[d];
+    }
+  }
+  if (auto fits = graph::infer_shapes(model.graph, model.sample_shapes, true); !fits) {
+    return std::move(fits).error().with_context(source.where(index) + ", whose sizes stand for the free ones");
+  }
+  return model.has_float_function ? compare_functions(model) : Status();
+}
+
+Status require_fixed_samples(const Graph& graph) {
+  for (graph::ValueId id : graph.inputs()) {
+    const graph::Value& value = graph.value(id);
+    std::string names;
+    for (std::size_t d : free_dims(value)) {
+      const std::string& symbol = (*value.shape)[d].symbol;
+      names += (names.empty() ? "" : ", ") + (symbol.empty() ? "dimension " + std::to_string(d) : "\"" + symbol + "\"");
+    }
+    if (names.empty()) continue;
+    return input_error("input \"" + value.name + "\": expected a size for every dimension but the first, found " +
+                       graph::to_string(*value.shape) + ": " + names +
+                       " free, and no data to take a size from. Fix the sizes in the model");
+  }
+  return {};
 }
 
 std::int64_t parameter_count(const Graph& graph) {
@@ -165,9 +217,10 @@ std::int64_t parameter_count(const Graph& graph) {
   return count;
 }
 
-std::int64_t layer_macs(const Graph& graph, const graph::NodeId& node) {
+std::int64_t layer_macs(const LoadedModel& model, const graph::NodeId& node) {
+  const Graph& graph = model.graph;
   const auto layer = graph::layer_of(graph, node);
-  const auto infos = graph::infer_shapes(graph, graph::default_input_shapes(graph, 1), true);
+  const auto infos = graph::infer_shapes(graph, batch_shapes(model, 1), true);
   if (!layer || !infos) return 0;
   const graph::ValueId at =
       graph.node(node).op == graph::Op::ConvTranspose ? layer->input : graph.node(node).outputs[0];
@@ -178,9 +231,9 @@ std::int64_t layer_macs(const Graph& graph, const graph::NodeId& node) {
   return count * layer->channels * layer->reduction / std::max<std::int64_t>(1, info.info.shape[1]);
 }
 
-std::int64_t total_macs(const Graph& graph) {
+std::int64_t total_macs(const LoadedModel& model) {
   std::int64_t sum = 0;
-  for (const graph::Layer& layer : graph::layers_of(graph)) sum += layer_macs(graph, layer.node);
+  for (const graph::Layer& layer : graph::layers_of(model.graph)) sum += layer_macs(model, layer.node);
   return sum;
 }
 

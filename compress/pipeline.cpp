@@ -63,12 +63,11 @@ void describe_model(Session& session) {
   report.model.path = session.config.model;
   report.model.format = session.model.format;
   report.model.parameters = parameter_count(graph);
-  report.model.macs = total_macs(graph);
+  report.model.macs = total_macs(session.model);
   if (auto hash = sha256_of_file(session.config.model)) report.model.sha256 = *hash;
   for (const graph::PassOutcome& pass : session.model.passes) {
     report.rewrites.push_back(pass.name + ": " + std::to_string(pass.changes));
   }
-  for (const std::string& note : session.model.notes) session.warn("model", note);
   for (const graph::Layer& layer : graph::layers_of(graph)) {
     exporter::LayerRow row;
     row.name = graph.address(layer.node);
@@ -76,7 +75,7 @@ void describe_model(Session& session) {
     const graph::Value& weight = graph.value(layer.weight);
     const Shape& shape = weight.quantized ? weight.quantized->codes.shape() : weight.constant->shape();
     row.shape.assign(shape.begin(), shape.end());
-    row.macs = layer_macs(graph, layer.node);
+    row.macs = layer_macs(session.model, layer.node);
     row.scheme = "fp32";
     row.method = "none";
     row.bytes = static_cast<std::int64_t>(elements(shape)) * 4;
@@ -92,7 +91,7 @@ Status check_classes(const Session& session) {
   CTK_TRY(const data::MetricInfo* metric,
           data::find_metric(test->source->spec().metric.empty() ? "agreement" : test->source->spec().metric));
   if (!metric->needs_labels) return {};
-  const auto infos = graph::infer_shapes(graph, batch_shapes(graph, 1), true);
+  const auto infos = graph::infer_shapes(graph, batch_shapes(session.model, 1), true);
   if (!infos) return {};  // the first stage that runs the network says why
   const graph::InferredValue& output = (*infos)[graph.outputs()[0].index];
   if (!output.known || output.info.shape.size() != 2) return {};
@@ -117,6 +116,10 @@ Status open_splits(Session& session) {
   const std::vector<data::InputInfo> infos = input_infos(session.model.graph);
   CTK_TRY(session.splits, data::make_splits(request, infos));
   for (const data::Warning& warning : session.splits.warnings) session.warn(warning.code, warning.text);
+  const std::vector<const data::Split*> all = session.splits.all();
+  if (!all.empty() && !all[0]->indices.empty()) {
+    CTK_CHECK(bind_sample_shapes(session.model, *all[0]->source, all[0]->indices[0]));
+  }
   CTK_CHECK(check_classes(session));
   for (const data::Split* split : session.splits.all()) {
     session.report.splits.push_back(
@@ -212,12 +215,16 @@ Result<exporter::Report> run_pipeline(const PipelineConfig& config, const RunOpt
   session.report.threads = threads();
   session.report.output = output;
   describe_machine(session.report);
-  describe_model(session);
+  for (const std::string& note : session.model.notes) session.warn("model", note);
   CTK_CHECK(require_runnable(session));
   CTK_CHECK(open_splits(session));
+  describe_model(session);  // after the splits: multiply-adds depend on the size of a sample
   CTK_CHECK(require_reachable_size(session));
   CTK_CHECK(claim_output(output, config.model, options.force));
-  session.fingerprint = Fingerprint().add(graph::print_graph(session.model.graph)).add(config.seed).hex();
+  Fingerprint print;
+  print.add(graph::print_graph(session.model.graph)).add(config.seed);
+  for (const Shape& shape : session.model.sample_shapes) print.add(ctk::to_string(shape));
+  session.fingerprint = print.hex();
   Status status = run_stages(session);
   if (!status && status.error().code != ErrorCode::gate_refused) return std::move(status).error();
   CTK_CHECK(finish(session));

@@ -102,7 +102,7 @@ Status run_quantize(Session& session, bool& cached) {
   cached = outcome.has_value() && bundle.has_value();
   if (!cached) {
     graph::Graph graph = session.model.graph.clone();
-    quantization::ApplyOptions options;
+    quantization::ApplyOptions options = session.plain_options();
     options.method = session.config.quantize->method;
     options.bias_correction = session.config.quantize->bias_correction;
     options.input_means = &session.input_means;

@@ -93,7 +93,7 @@ Result<Graph> uniform_graph(const Session& session, const std::vector<Group>& gr
     for (const std::string& layer : group.layers) schemes[layer] = scheme;
   }
   Graph graph = session.model.graph.clone();
-  CTK_TRY(const auto applied, quantization::apply_schemes(graph, schemes, session.ranges, {}));
+  CTK_TRY(const auto applied, quantization::apply_schemes(graph, schemes, session.ranges, session.plain_options()));
   return graph;
 }
 
@@ -115,7 +115,8 @@ Status fill_bytes(const Session& session, Table& table) {
         quantization::SchemeMap schemes;
         for (const std::string& layer : group.layers) schemes[layer] = scheme;
         Graph graph = session.model.graph.clone();
-        CTK_TRY(const auto applied, quantization::apply_schemes(graph, schemes, session.ranges, {}));
+        CTK_TRY(const auto applied,
+                quantization::apply_schemes(graph, schemes, session.ranges, session.plain_options()));
         CTK_TRY(const std::size_t size, file_bytes(graph, format));
         bytes = weights + static_cast<double>(size) - static_cast<double>(base);
       }
@@ -142,7 +143,7 @@ Status fill_running_costs(const Session& session, Table& table) {
   for (const QuantScheme& scheme : schemes) {
     CTK_TRY(Graph graph, uniform_graph(session, table.groups, scheme));
     graphs.push_back(std::move(graph));
-    CTK_TRY(auto executor, runtime::CpuExecutor::create(graphs.back(), batch_shapes(graphs.back(), 1)));
+    CTK_TRY(auto executor, runtime::CpuExecutor::create(graphs.back(), batch_shapes(session.model, 1)));
     turn.push_back(executor.get());
     executors.push_back(std::move(executor));
   }
@@ -232,7 +233,7 @@ struct Built {
 
 Result<Built> build(const Session& session, const Table& table, const quantization::SchemeMap& schemes) {
   Graph graph = session.model.graph.clone();
-  quantization::ApplyOptions options;
+  quantization::ApplyOptions options = session.plain_options();
   options.bias_correction = session.config.quantize && session.config.quantize->bias_correction;
   options.input_means = &session.input_means;
   CTK_TRY(const auto applied, quantization::apply_schemes(graph, schemes, session.ranges, options));
@@ -243,7 +244,7 @@ Result<Built> build(const Session& session, const Table& table, const quantizati
     const auto found = table.latency_us.find({layer, to_string(scheme)});
     if (found != table.latency_us.end()) built.latency_us += found->second;
   }
-  CTK_TRY(auto executor, runtime::CpuExecutor::create(graph, batch_shapes(graph, 1)));
+  CTK_TRY(auto executor, runtime::CpuExecutor::create(graph, batch_shapes(session.model, 1)));
   built.peak = peak_bytes(*executor);
   runtime::CpuExecutor* const turn[] = {executor.get()};
   CTK_TRY(const auto steps, runtime::measure_steps(turn, {0.2, 20, 2000, 5}));

@@ -24,7 +24,8 @@ Result<std::string> score_all(Session& session) {
       session.advance(++done);
       if (scheme == QuantScheme{} || !quantization::infeasible_reason(graph, layer, scheme).empty()) continue;
       graph::Graph candidate = graph.clone();
-      CTK_TRY(const auto applied, quantization::apply_schemes(candidate, {{address, scheme}}, session.ranges, {}));
+      CTK_TRY(const auto applied,
+              quantization::apply_schemes(candidate, {{address, scheme}}, session.ranges, session.plain_options()));
       CTK_TRY(const Evaluation result, evaluate(candidate, split, "", &reference));
       rows.push_back({{"layer", address},
                       {"scheme", to_string(scheme)},

@@ -46,6 +46,12 @@ struct Session {
   exporter::Report report;
 
   const graph::Graph& final_graph() const { return quantized ? *quantized : model.graph; }
+  // Options every use of schemes shares; without method and bias correction, as scoring and timing want them.
+  quantization::ApplyOptions plain_options() const {
+    quantization::ApplyOptions apply;
+    apply.input_shapes = model.sample_shapes;
+    return apply;
+  }
   ProgressSink* progress() const { return options.progress; }
   void advance(std::int64_t done) const {
     if (options.progress != nullptr) options.progress->advance(done);

@@ -43,7 +43,9 @@ std::size_t coded_bytes(std::size_t count, std::int64_t channels, const QuantSch
 Result<std::size_t> assigned_size(const PipelineConfig& config, const LoadedModel& model,
                                   const quantization::SchemeMap& schemes) {
   graph::Graph graph = model.graph.clone();
-  CTK_TRY(const auto applied, quantization::apply_schemes(graph, schemes, placeholder_ranges(graph), {}));
+  quantization::ApplyOptions options;
+  options.input_shapes = model.sample_shapes;
+  CTK_TRY(const auto applied, quantization::apply_schemes(graph, schemes, placeholder_ranges(graph), options));
   return file_bytes(graph, budget_format(config));
 }
 

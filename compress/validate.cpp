@@ -19,15 +19,6 @@ struct Measured {
   std::vector<std::pair<std::string, std::string>> unfused;  // layer, reason
 };
 
-// Samples one run takes: the model's fixed leading dimension, or one.
-std::size_t fixed_batch(const graph::Graph& graph) {
-  for (graph::ValueId id : graph.inputs()) {
-    const auto& shape = graph.value(id).shape;
-    if (shape && !shape->empty() && (*shape)[0].size > 0) return static_cast<std::size_t>((*shape)[0].size);
-  }
-  return 1;
-}
-
 // One real sample in the input slots, so that no run meets denormals or zeros only.
 Status load_sample(runtime::CpuExecutor& executor, const data::Split& split, std::size_t batch) {
   CTK_TRY(const data::Batch sample, split.read(0, std::min(split.count(), batch)));
@@ -38,13 +29,13 @@ Status load_sample(runtime::CpuExecutor& executor, const data::Split& split, std
 
 Result<Measured> measure_latency(Session& session) {
   const data::Split& split = *session.splits.test;
-  CTK_TRY(const data::Batch sample, split.read(0, std::min(split.count(), fixed_batch(session.model.graph))));
+  CTK_TRY(const data::Batch sample, split.read(0, std::min(split.count(), fixed_batch(session.model.graph, 1))));
   std::vector<Shape> shapes;
   for (const Tensor& input : sample.inputs) shapes.push_back(input.shape());
   CTK_TRY(auto before, runtime::CpuExecutor::create(session.model.graph, shapes));
   CTK_TRY(auto after, runtime::CpuExecutor::create(session.final_graph(), shapes));
-  CTK_CHECK(load_sample(*before, split, fixed_batch(session.model.graph)));
-  CTK_CHECK(load_sample(*after, split, fixed_batch(session.model.graph)));
+  CTK_CHECK(load_sample(*before, split, fixed_batch(session.model.graph, 1)));
+  CTK_CHECK(load_sample(*after, split, fixed_batch(session.model.graph, 1)));
   runtime::CpuExecutor* const executors[] = {before.get(), after.get()};
   CTK_TRY(const auto figures, runtime::measure_interleaved(executors, {}));
   CTK_TRY(const auto steps, runtime::measure_steps(std::span(executors).subspan(1), {0.2, 10, 500, 3}));

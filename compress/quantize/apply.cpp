@@ -257,7 +257,9 @@ Result<ApplyOutcome> apply_schemes(Graph& graph, const SchemeMap& schemes, const
     }
     outcome.layers.push_back(line);
   }
-  CTK_TRY(const NoteOutcome notes, place_activation_notes(graph, ranges));
+  const std::vector<Shape> shapes =
+      options.input_shapes.empty() ? graph::default_input_shapes(graph, 1) : options.input_shapes;
+  CTK_TRY(const NoteOutcome notes, place_activation_notes(graph, ranges, shapes));
   outcome.warnings.insert(outcome.warnings.end(), notes.warnings.begin(), notes.warnings.end());
   graph.remove_dead_values();
   CTK_CHECK(verify(graph));

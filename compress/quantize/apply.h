@@ -20,6 +20,8 @@ struct ApplyOptions {
   bool bias_correction = false;
   // Mean of each input channel per layer input value (by value name), from calibration; needed for bias correction.
   const std::map<std::string, std::vector<double>>* input_means = nullptr;
+  // One sample of each graph input; empty: as the model declares them, free dimensions 1.
+  std::vector<Shape> input_shapes;
 };
 
 struct LayerOutcome {

@@ -176,17 +176,24 @@ class NotePlacer {
 
 }  // namespace
 
-Result<NoteOutcome> place_activation_notes(Graph& graph, const std::map<std::string, Range>& ranges) {
-  CTK_TRY(auto infos, graph::infer_shapes(graph, graph::default_input_shapes(graph, 1), true));
+Result<NoteOutcome> place_activation_notes(Graph& graph, const std::map<std::string, Range>& ranges,
+                                           std::span<const Shape> input_shapes) {
+  std::vector<graph::InferredValue> infos(graph.value_capacity());
+  const auto layers = graph::layers_of(graph);
+  const bool needs_shapes = std::any_of(layers.begin(), layers.end(), [&](const graph::Layer& layer) {
+    return graph.node(layer.node).scheme.is_integer_activation();
+  });
+  if (needs_shapes) {
+    CTK_TRY(infos, graph::infer_shapes(graph, input_shapes, true));
+  }
   return NotePlacer(graph, ranges, std::move(infos)).run();
 }
 
-std::vector<ValueId> values_to_observe(const Graph& graph) {
+Result<std::vector<ValueId>> values_to_observe(const Graph& graph, std::span<const Shape> input_shapes) {
   std::vector<ValueId> values;
-  auto infos = graph::infer_shapes(graph, graph::default_input_shapes(graph, 1), true);
-  if (!infos) return values;
+  CTK_TRY(const auto infos, graph::infer_shapes(graph, input_shapes, true));
   const auto consider = [&](ValueId id) {
-    const auto& info = (*infos)[id.index];
+    const auto& info = infos[id.index];
     if (info.known && info.info.dtype == DType::f32 && !info.info.constant) values.push_back(id);
   };
   for (ValueId id : graph.inputs()) consider(id);

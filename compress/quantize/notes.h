@@ -8,6 +8,7 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,11 +25,13 @@ struct NoteOutcome {
 };
 
 // Reads Node::scheme, writes Value::activation_quant. `ranges` by value name. Removes notes that stood there before.
-// Errors: internal (a value that must be coded has no range).
-Result<NoteOutcome> place_activation_notes(graph::Graph& graph, const std::map<std::string, calibrate::Range>& ranges);
+// `input_shapes`: one sample of each graph input; operators on codes are told from float ones by shapes.
+// Errors: internal (a value that must be coded has no range), input (shapes that do not fit the graph).
+Result<NoteOutcome> place_activation_notes(graph::Graph& graph, const std::map<std::string, calibrate::Range>& ranges,
+                                           std::span<const Shape> input_shapes);
 
 // Values a calibration must observe so that any assignment of schemes can be noted: graph inputs and float32 outputs of
-// nodes, in graph order.
-std::vector<graph::ValueId> values_to_observe(const graph::Graph& graph);
+// nodes, in graph order. Errors: input (shapes that do not fit the graph).
+Result<std::vector<graph::ValueId>> values_to_observe(const graph::Graph& graph, std::span<const Shape> input_shapes);
 
 }  // namespace ctk::quantization
