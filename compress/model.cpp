@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "compress/quantize/apply.h"
+#include "compress/sound_constants.h"
 #include "core/file.h"
 #include "core/random.h"
 #include "graph/layer.h"
@@ -126,8 +127,8 @@ Result<LoadedModel> load_model(const std::string& path) {
   model.notes = model.source.reader_notes;
   model.graph = model.source.clone();
   model.sample_shapes = graph::default_input_shapes(model.graph, 1);
-  if (auto finite = quantization::require_finite_weights(model.graph); !finite)
-    return std::move(finite).error().with_context(path);
+  if (auto sound = require_sound_constants(model.graph, &model.notes); !sound)
+    return std::move(sound).error().with_context(path);
   if (model.format == "bundle") return model;  // written after the passes; its notes are not to be touched
   bool has_notes = false;
   {
@@ -139,6 +140,8 @@ Result<LoadedModel> load_model(const std::string& path) {
   if (!passes) return std::move(passes).error().with_context(path);
   model.passes = std::move(*passes);
   CTK_CHECK(quantization::fold_gemm_factors(model.graph));
+  // Again, for what stood behind Constant, Cast or Identity.
+  if (auto sound = require_sound_constants(model.graph); !sound) return std::move(sound).error().with_context(path);
   // Codes round at ties, so a network with notes has no float function to hold the passes to.
   model.has_float_function = !has_notes;
   if (has_notes) return model;

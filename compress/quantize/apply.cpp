@@ -112,41 +112,6 @@ std::string infeasible_reason(const Graph& graph, const Layer& layer, const Quan
   return "";
 }
 
-Status require_finite_weights(const Graph& graph) {
-  for (std::size_t i = 0; i < graph.value_capacity(); ++i) {
-    const graph::Value& value = graph.value(ValueId{static_cast<std::uint32_t>(i)});
-    if (value.is_removed || !value.constant || value.constant->dtype() != DType::f32 || value.consumers.empty())
-      continue;
-    // Bounds of Clip and the fill of Pad may be infinite; a weight has at least two dimensions or feeds a layer's bias.
-    bool feeds_layer = false;
-    for (NodeId reader : value.consumers) {
-      const graph::Op op = graph.node(reader).op;
-      feeds_layer = feeds_layer || op == graph::Op::Conv || op == graph::Op::ConvTranspose || op == graph::Op::Gemm ||
-                    op == graph::Op::MatMul || op == graph::Op::BatchNormalization;
-    }
-    if (!feeds_layer) continue;
-    std::size_t bad = 0, first = 0;
-    const auto values = value.constant->values<float>();
-    for (std::size_t k = 0; k < values.size(); ++k) {
-      if (std::isfinite(values[k])) continue;
-      if (bad++ == 0) first = k;
-    }
-    if (bad == 0) continue;
-    std::string place = "[";
-    std::size_t rest = first;
-    const Shape& shape = value.constant->shape();
-    std::vector<std::size_t> index(shape.size());
-    for (std::size_t d = shape.size(); d-- > 0;) {
-      index[d] = rest % static_cast<std::size_t>(shape[d]);
-      rest /= static_cast<std::size_t>(shape[d]);
-    }
-    for (std::size_t d = 0; d < index.size(); ++d) place += (d == 0 ? "" : ",") + std::to_string(index[d]);
-    return input_error("weight \"" + value.name + "\": expected finite numbers, found " + std::to_string(bad) +
-                       " NaN or infinite, the first at " + place + "]. Repair the checkpoint");
-  }
-  return {};
-}
-
 Status fold_gemm_factors(Graph& graph) {
   for (const Layer& found : graph::layers_of(graph)) {
     Layer layer = found;

@@ -49,9 +49,6 @@ Status fold_gemm_factors(graph::Graph& graph);
 Result<ApplyOutcome> apply_schemes(graph::Graph& graph, const SchemeMap& schemes,
                                    const std::map<std::string, calibrate::Range>& ranges, const ApplyOptions& options);
 
-// Errors: input: tensor name, number of bad values, first index.
-Status require_finite_weights(const graph::Graph& graph);
-
 // Why a layer cannot take a scheme; empty when it can.
 std::string infeasible_reason(const graph::Graph& graph, const graph::Layer& layer, const QuantScheme& scheme);
 

@@ -1,0 +1,144 @@
+#include "compress/sound_constants.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace ctk::pipeline {
+namespace {
+
+using graph::Graph;
+using graph::Node;
+using graph::NodeId;
+using graph::Op;
+using graph::ValueId;
+
+// What a reader's input may hold.
+enum class Need { any, no_nan, finite, positive };
+
+Need need_of(const Node& node, std::size_t input) {
+  switch (node.op) {
+    case Op::unknown:
+      return Need::any;
+    case Op::QuantizeLinear:
+    case Op::DequantizeLinear:
+      return input == 1 ? Need::positive : Need::no_nan;
+    case Op::Conv:
+    case Op::ConvTranspose:
+    case Op::Gemm:
+    case Op::MatMul:
+    case Op::BatchNormalization:
+    case Op::LayerNormalization:
+    case Op::PRelu:
+    case Op::Mul:
+      return Need::finite;
+    default:
+      return Need::no_nan;
+  }
+}
+
+std::string place_of(const Shape& shape, std::size_t flat) {
+  std::vector<std::size_t> index(shape.size());
+  for (std::size_t d = shape.size(); d-- > 0;) {
+    index[d] = flat % static_cast<std::size_t>(shape[d]);
+    flat /= static_cast<std::size_t>(shape[d]);
+  }
+  std::string text = "[";
+  for (std::size_t d = 0; d < index.size(); ++d) text += (d == 0 ? "" : ",") + std::to_string(index[d]);
+  return text + "]";
+}
+
+struct Bad {
+  std::size_t count = 0, first = 0;
+  double value = 0;  // the first
+};
+
+template <class IsBad>
+Bad count_bad(const Tensor& tensor, const IsBad& is_bad) {
+  Bad bad;
+  const auto walk = [&](auto values) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (!is_bad(static_cast<double>(values[i]))) continue;
+      if (bad.count++ == 0) {
+        bad.first = i;
+        bad.value = static_cast<double>(values[i]);
+      }
+    }
+  };
+  if (tensor.dtype() == DType::f64) {
+    walk(tensor.values<double>());
+  } else if (tensor.dtype() == DType::f32) {
+    walk(tensor.values<float>());
+  } else if (const auto real = to_f32(tensor)) {
+    walk(real->values<float>());
+  }
+  return bad;
+}
+
+// "x" of 3 values: at [0,2] -> ", found 3 NaN or infinite, the first at [0,2]".
+std::string found_text(const Bad& bad, const std::string& what, const Shape& shape) {
+  return ", found " + std::to_string(bad.count) + " " + what + ", the first at " + place_of(shape, bad.first);
+}
+
+Status check_value(const graph::Value& value, Need need) {
+  const Tensor& tensor = *value.constant;
+  const auto is_bad = [need](double v) {
+    if (need == Need::positive) return !(std::isfinite(v) && v > 0.0);
+    return need == Need::finite ? !std::isfinite(v) : std::isnan(v);
+  };
+  const Bad bad = count_bad(tensor, is_bad);
+  if (bad.count == 0) return {};
+  const std::string name = "\"" + value.name + "\"";
+  if (need == Need::positive) {
+    return input_error("scale " + name + ": expected finite numbers above 0" +
+                       found_text(bad, "NaN, infinite, 0 or negative", tensor.shape()) + " (" +
+                       std::to_string(bad.value) + "). Quantize the model again");
+  }
+  return input_error((need == Need::finite ? "weight " : "constant ") + name + ": expected finite numbers" +
+                     found_text(bad, need == Need::finite ? "NaN or infinite" : "NaN", tensor.shape()) +
+                     ". Repair the checkpoint");
+}
+
+Status check_variance(const Graph& graph, NodeId id, std::vector<std::string>* notes) {
+  const Node& node = graph.node(id);
+  if (node.op != Op::BatchNormalization || node.inputs.size() < 5 || !node.inputs[4].is_valid()) return {};
+  const graph::Value& value = graph.value(node.inputs[4]);
+  if (!value.constant || !is_float(value.constant->dtype())) return {};
+  const float epsilon = node.attributes.get_float("epsilon", 1e-5f);
+  const auto is_lost = [epsilon](double v) { return !(v + static_cast<double>(epsilon) > 0.0); };
+  const Shape& shape = value.constant->shape();
+  if (const Bad bad = count_bad(*value.constant, is_lost); bad.count > 0) {
+    return input_error(graph.address(id) + " (BatchNormalization): variance \"" + value.name +
+                       "\": expected numbers above -epsilon (" + std::to_string(-epsilon) + ")" +
+                       found_text(bad, "at or below it", shape) + " (" + std::to_string(bad.value) +
+                       "). Repair the checkpoint");
+  }
+  const Bad negative = count_bad(*value.constant, [](double v) { return v < 0.0; });
+  if (negative.count > 0 && notes != nullptr) {
+    notes->push_back(graph.address(id) + " (BatchNormalization): variance \"" + value.name +
+                     "\" is negative in places" + found_text(negative, "such numbers", shape) +
+                     "; epsilon makes up for them");
+  }
+  return {};
+}
+
+}  // namespace
+
+Status require_sound_constants(const Graph& graph, std::vector<std::string>* notes) {
+  for (std::size_t i = 0; i < graph.value_capacity(); ++i) {
+    const ValueId id{static_cast<std::uint32_t>(i)};
+    const graph::Value& value = graph.value(id);
+    if (value.is_removed || !value.constant || !is_float(value.constant->dtype())) continue;
+    Need need = Need::any;
+    for (NodeId reader : value.consumers) {
+      const Node& node = graph.node(reader);
+      for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+        if (node.inputs[k] == id) need = std::max(need, need_of(node, k));
+      }
+    }
+    if (need != Need::any) CTK_CHECK(check_value(value, need));
+  }
+  for (NodeId id : graph.order()) CTK_CHECK(check_variance(graph, id, notes));
+  return {};
+}
+
+}  // namespace ctk::pipeline

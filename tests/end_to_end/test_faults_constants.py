@@ -1,0 +1,62 @@
+"""Known faults of other tools that ours must not have: constants that no sample is to be blamed for."""
+
+import numpy as np
+import pytest
+from conftest import model_of
+from onnx import helper, numpy_helper
+from quantized import F32, compress_model, gaussian, node
+
+
+def normalized(variance, epsilon=1e-5):
+    stats = {"s": np.ones(4, np.float32), "b": np.zeros(4, np.float32), "m": np.zeros(4, np.float32), "v": np.asarray(variance, np.float32)}
+    nodes = [node("Conv", ["x", "W"], ["c"], "conv"), node("BatchNormalization", ["c", "s", "b", "m", "v"], ["y"], "norm", epsilon=epsilon)]
+    return model_of(nodes, {"x": ([1, 3, 4, 4], F32)}, {"y": ([1, 4, 4, 4], F32)}, {"W": gaussian(4, 3, 1, 1), **stats})
+
+
+@pytest.mark.parametrize("variance, epsilon", [([1, -0.5, 1, 1], 1e-5), ([1, 0, 1, 1], 0.0), ([1, np.nan, 1, 1], 1e-5)])
+def test_b025_a_variance_that_has_no_root_is_named_and_no_sample_is_blamed(job, variance, epsilon):
+    job.write(normalized(variance, epsilon), {"x": gaussian(8, 3, 4, 4)})
+    job.pipeline(calibrate={}, threads=1)
+    outcome = job.run()
+    assert outcome.code == 3
+    for word in ('"v"', "found 1", "at [1]"):
+        assert word in outcome.error
+    assert not job.output.exists()
+
+
+def test_b025_a_variance_that_epsilon_mends_is_told(job):
+    out = compress_model(job, normalized([1, -1e-9, 1, 1]), {"x": gaussian(8, 3, 4, 4)})
+    assert 'variance "v" is negative in places, found 1 such numbers, the first at [1]' in out.warning_text()
+
+
+@pytest.mark.parametrize("scale", [np.nan, np.inf, 0.0, -0.25])
+@pytest.mark.parametrize("op", ["QuantizeLinear", "DequantizeLinear"])
+@pytest.mark.parametrize("as_node", [False, True])
+def test_b025_a_scale_that_is_no_scale_is_named(job, op, scale, as_node):
+    weights = {"W": gaussian(4, 3, 1, 1), "good": np.float32(0.1), "zero": np.uint8(128)}
+    bad = numpy_helper.from_array(np.float32(scale), "bad")
+    scales = {"QuantizeLinear": ("bad", "good"), "DequantizeLinear": ("good", "bad")}[op]
+    nodes = [node("QuantizeLinear", ["x", scales[0], "zero"], ["q"], "q"), node("DequantizeLinear", ["q", scales[1], "zero"], ["d"], "dq"),
+             node("Conv", ["d", "W"], ["y"], "conv")]
+    if as_node:
+        nodes.insert(0, helper.make_node("Constant", [], ["bad"], value=bad))
+    else:
+        weights["bad"] = np.float32(scale)
+    job.write(model_of(nodes, {"x": ([1, 3, 4, 4], F32)}, {"y": ([1, 4, 4, 4], F32)}, weights), {"x": gaussian(8, 3, 4, 4)})
+    job.pipeline(calibrate={}, threads=1)
+    outcome = job.run()
+    assert outcome.code == 3
+    for word in ('scale "bad"', "above 0", "found 1"):
+        assert word in outcome.error
+    assert not job.output.exists()
+
+
+def test_b025_infinite_bounds_and_masks_are_no_fault(job):
+    mask = np.array([0, 0, -np.inf, 0], np.float32)
+    nodes = [node("MatMul", ["x", "W"], ["h"], "m"), node("Clip", ["h", "low", "high"], ["c"]), node("Add", ["c", "mask"], ["a"]),
+             node("Softmax", ["a"], ["y"])]
+    weights = {"W": gaussian(4, 4), "low": np.float32(-np.inf), "high": np.float32(np.inf), "mask": mask}
+    job.write(model_of(nodes, {"x": ([1, 4], F32)}, {"y": ([1, 4], F32)}, weights), {"x": gaussian(8, 4)})
+    job.pipeline(stages=[{"quantize": {"method": "rtn", "scheme": "fp16"}}, {"export": {"formats": ["bundle"]}}], threads=1)
+    outcome = job.run()
+    assert outcome.code == 0, outcome.err
