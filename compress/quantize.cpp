@@ -57,7 +57,9 @@ std::string describe(const quantization::ApplyOutcome& outcome) {
                       {"raised", l.raised_scales},
                       {"bias_corrected", l.bias_corrected}});
   }
-  return json{{"layers", layers}, {"warnings", outcome.warnings}}.dump(1);
+  json warnings = json::array();
+  for (const quantization::ApplyWarning& w : outcome.warnings) warnings.push_back({{"code", w.code}, {"text", w.text}});
+  return json{{"layers", layers}, {"warnings", warnings}}.dump(1);
 }
 
 // The codes of the layer with this address; null when it stayed float.
@@ -73,8 +75,15 @@ void fill_report(Session& session, const json& outcome) {
   std::map<std::string, json> by_layer;
   for (const json& row : outcome["layers"]) by_layer[row["layer"]] = row;
   for (exporter::LayerRow& line : report.layers) {
+    const auto reason = session.reasons.find(line.name);
+    if (reason != session.reasons.end()) line.reason = reason->second;
     const auto found = by_layer.find(line.name);
-    if (found == by_layer.end()) continue;
+    if (found == by_layer.end()) {  // float: because it was left out, or by choice of the search
+      for (const exporter::SkippedRow& row : report.skipped) {
+        if (row.name == line.name) line.reason = row.reason;
+      }
+      continue;
+    }
     line.scheme = found->second["scheme"];
     line.method = found->second["method"];
     line.error_rtn = found->second["error_rtn"].get<double>();
@@ -84,10 +93,8 @@ void fill_report(Session& session, const json& outcome) {
       line.weight_bits = 8.0 * static_cast<double>(line.bytes) / static_cast<double>(stored->codes.size());
     }
     line.rows_seen = session.splits.calibrate ? static_cast<std::int64_t>(session.splits.calibrate->count()) : 0;
-    const auto reason = session.reasons.find(line.name);
-    if (reason != session.reasons.end()) line.reason = reason->second;
   }
-  for (const json& text : outcome["warnings"]) session.warn("quantize", text.get<std::string>());
+  for (const json& w : outcome["warnings"]) session.warn(w["code"].get<std::string>(), w["text"].get<std::string>());
 }
 
 }  // namespace

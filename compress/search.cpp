@@ -30,7 +30,7 @@ using nlohmann::json;
 
 constexpr int kMostCorrections = 6;
 
-// Layers that must take one scheme: alone, or those that share a weight.
+// Layers that must take one scheme: alone, or those that share the codes of a weight.
 struct Group {
   std::vector<std::string> layers;
   std::vector<QuantScheme> choices;
@@ -55,7 +55,7 @@ Result<std::vector<Group>> make_groups(Session& session) {
                                 quantize ? quantize->ignore : std::vector<std::string>{}));
   std::set<std::string> free;
   for (const Layer& layer : layers) free.insert(graph.address(layer.node));
-  std::map<std::string, std::size_t> by_weight;
+  std::vector<std::pair<Layer, std::size_t>> shared;  // layers met so far that may be coded, with their groups
   std::vector<Group> groups;
   for (const Layer& layer : graph::layers_of(graph)) {
     const std::string address = graph.address(layer.node);
@@ -71,12 +71,16 @@ Result<std::vector<Group>> make_groups(Session& session) {
       }
     }
     if (allowed.empty()) allowed.push_back({});  // stays float; target_layers() or the line above says why
-    const auto [entry, is_new] = by_weight.emplace(graph.value(layer.weight).name, groups.size());
-    if (is_new) {
+    // A layer that is left out keeps the float weight; those it shares it with get a copy.
+    const auto mate = std::find_if(shared.begin(), shared.end(), [&](const auto& other) {
+      return free.contains(address) && graph::can_share_codes(other.first, layer);
+    });
+    if (mate == shared.end()) {
+      if (free.contains(address)) shared.emplace_back(layer, groups.size());
       groups.push_back({{address}, allowed});
       continue;
     }
-    Group& group = groups[entry->second];
+    Group& group = groups[mate->second];
     group.layers.push_back(address);
     std::erase_if(group.choices,
                   [&](const QuantScheme& s) { return std::find(allowed.begin(), allowed.end(), s) == allowed.end(); });
@@ -101,10 +105,11 @@ Status fill_bytes(const Session& session, Table& table) {
   const std::string format = budget_format(session.config);
   CTK_TRY(const std::size_t base, file_bytes(session.model.graph, format));
   table.base_bytes = static_cast<double>(base);
+  std::set<graph::ValueId> counted;  // a float weight of two groups stands in the file once: the first group has it
   for (const Group& group : table.groups) {
     double weights = 0;
     for (const Layer& layer : graph::layers_of(session.model.graph)) {
-      if (session.model.graph.address(layer.node) == group.layers[0]) {
+      if (session.model.graph.address(layer.node) == group.layers[0] && counted.insert(layer.weight).second) {
         weights = static_cast<double>(session.model.graph.value(layer.weight).constant->bytes());
       }
     }
@@ -266,7 +271,10 @@ std::string reason_for(const Table& table, const Group& group, const QuantScheme
       next = &other;
   }
   char text[200];
-  if (group.choices.size() == 1) return "the only scheme it can take";
+  std::string mates;
+  for (const std::string& layer : group.layers) mates += (mates.empty() ? "" : ", ") + layer;
+  const std::string shares = group.layers.size() > 1 ? "; one scheme for all that share its weight: " + mates : "";
+  if (group.choices.size() == 1) return "the only scheme it can take" + shares;
   if (next == nullptr) {
     std::snprintf(text, sizeof text, "the smallest choice; it costs %.4g nats alone", loss);
   } else {
@@ -274,7 +282,7 @@ std::string reason_for(const Table& table, const Group& group, const QuantScheme
                   (bytes - group_cost(table.bytes, group, *next, false)) / 1000.0,
                   group_cost(table.loss, group, *next, true) - loss);
   }
-  return text;
+  return text + shares;
 }
 
 Result<std::string> search_all(Session& session) {

@@ -67,17 +67,23 @@ Result<ReachableSize> reachable_size(const PipelineConfig& config, const LoadedM
     const std::string address = model.graph.address(layer.node);
     const graph::Value& weight = model.graph.value(layer.weight);
     const std::size_t count = weight.constant ? weight.constant->size() : weight.quantized->codes.size();
+    // Somebody who needs the float original keeps it in the file, beside any copy.
+    const bool is_kept =
+        model.graph.is_output(layer.weight) || !graph::other_readers(model.graph, layer.weight).empty();
+    const auto bytes_at = [&](const QuantScheme& scheme) {
+      const bool is_copy = is_kept && !(scheme == QuantScheme{});
+      return coded_bytes(count, layer.channels, scheme) + (is_copy ? 4 * count : 0);
+    };
     std::optional<QuantScheme> smallest, largest;
     for (const QuantScheme& scheme : allowed_schemes(config)) {
       if (!quantization::infeasible_reason(model.graph, layer, scheme).empty()) continue;
-      const std::size_t bytes = coded_bytes(count, layer.channels, scheme);
-      if (!smallest || bytes < coded_bytes(count, layer.channels, *smallest)) smallest = scheme;
-      if (!largest || bytes > coded_bytes(count, layer.channels, *largest)) largest = scheme;
+      if (!smallest || bytes_at(scheme) < bytes_at(*smallest)) smallest = scheme;
+      if (!largest || bytes_at(scheme) > bytes_at(*largest)) largest = scheme;
     }
     const QuantScheme floor = smallest.value_or(QuantScheme{});
     least[address] = floor;
     most[address] = largest.value_or(QuantScheme{});
-    reach.holders.emplace_back(address + " (" + to_string(floor) + ")", coded_bytes(count, layer.channels, floor));
+    reach.holders.emplace_back(address + " (" + to_string(floor) + ")", bytes_at(floor));
   }
   std::stable_sort(reach.holders.begin(), reach.holders.end(),
                    [](const auto& a, const auto& b) { return a.second > b.second; });

@@ -1,6 +1,5 @@
 #include "graph/layer.h"
 
-#include <algorithm>
 #include <string>
 
 namespace ctk::graph {
@@ -145,36 +144,25 @@ bool read_layer(const Graph& graph, NodeId id, Layer& layer, std::string* why) {
   return read_bias(graph, node, layer, why);
 }
 
-// Every reader must want the same codes: a layer whose scales run along the same dimension.
-bool is_weight_shareable(const Graph& graph, const Layer& layer, std::string* why) {
-  const Value& weight = graph.value(layer.weight);
-  const std::string shared = "weight \"" + weight.name + "\" is shared: ";
-  if (graph.is_output(layer.weight)) return refuse(why, shared + "it is a graph output too");
-  for (NodeId reader : weight.consumers) {
-    const Node& node = graph.node(reader);
-    const std::string place = graph.address(reader) + " (" + node.op_type + ")";
-    if (std::count(node.inputs.begin(), node.inputs.end(), layer.weight) +
-            std::count(node.captured.begin(), node.captured.end(), layer.weight) !=
-        1) {
-      return refuse(why, shared + place + " reads it twice");
-    }
-    Layer other;
-    if (!read_layer(graph, reader, other, nullptr) || other.weight != layer.weight) {
-      return refuse(why, shared + place + " reads it too and is not a layer with this weight");
-    }
-    if (other.channel_axis != layer.channel_axis || other.group_count != layer.group_count) {
-      return refuse(why, shared + place + " has its output channels along another dimension");
-    }
-  }
-  return true;
-}
-
 }  // namespace
 
 std::optional<Layer> layer_of(const Graph& graph, NodeId node, std::string* why) {
   Layer layer;
-  if (!read_layer(graph, node, layer, why) || !is_weight_shareable(graph, layer, why)) return std::nullopt;
+  if (!read_layer(graph, node, layer, why)) return std::nullopt;
   return layer;
+}
+
+bool can_share_codes(const Layer& a, const Layer& b) {
+  return a.weight == b.weight && a.channel_axis == b.channel_axis && a.group_count == b.group_count;
+}
+
+std::vector<NodeId> other_readers(const Graph& graph, ValueId weight) {
+  std::vector<NodeId> others;
+  for (NodeId reader : graph.value(weight).consumers) {
+    const auto layer = layer_of(graph, reader);
+    if (!layer || layer->weight != weight) others.push_back(reader);
+  }
+  return others;
 }
 
 std::vector<Layer> layers_of(const Graph& graph) {

@@ -22,9 +22,14 @@ struct Layer {
 };
 
 // Errors: none; nullopt with the reason in `why` (if given) when the node is no quantizable layer: not a layer
-// operator, weight not constant or not float32, weight rank unfit, weight shared with a reader that is not a layer.
+// operator, weight not constant or not float32, weight rank unfit. The weight may have other readers: whoever codes it
+// gives the layers a copy, see other_readers().
 std::optional<Layer> layer_of(const Graph& graph, NodeId node, std::string* why = nullptr);
 // All layers in graph order.
 std::vector<Layer> layers_of(const Graph& graph);
+// Whether one coded tensor serves both: the same weight, with scales along the same dimension.
+bool can_share_codes(const Layer& a, const Layer& b);
+// Readers of `weight` that are no layers with this weight, and so need the float original.
+std::vector<NodeId> other_readers(const Graph& graph, ValueId weight);
 
 }  // namespace ctk::graph

@@ -1,5 +1,6 @@
 #include "compress/quantize/apply.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "compress/quantize/bias_correction.h"
@@ -22,13 +23,38 @@ double energy_of(const Tensor& weight) {
   return sum;
 }
 
-// Gives `layer` a weight of its own when another reader needs it otherwise.
-void split_weight(Graph& graph, Layer& layer) {
-  const graph::Value& shared = graph.value(layer.weight);
-  const ValueId copy =
-      graph.add_constant(graph.unique_name(shared.name + "_for_" + graph.address(layer.node)), *shared.constant);
-  graph.set_input(layer.node, 1, copy);
+using Work = std::vector<std::pair<Layer, QuantScheme>>;
+
+// Layers of `work` that one coded tensor serves together with `layer`: those that want the same codes.
+std::vector<NodeId> mates_of(const Work& work, const Layer& layer, const QuantScheme& scheme) {
+  std::vector<NodeId> mates;
+  for (const auto& [other, wanted] : work) {
+    if (wanted == scheme && graph::can_share_codes(other, layer)) mates.push_back(other.node);
+  }
+  return mates;
+}
+
+// Gives `layer` and its mates a weight of their own when other readers, or the graph's outputs, need the original.
+// Weights in `work` follow. The warning names who keeps it.
+void split_weight(Graph& graph, Work& work, Layer& layer, const QuantScheme& scheme, ApplyOutcome& outcome) {
+  const ValueId shared = layer.weight;
+  const std::vector<NodeId> mates = mates_of(work, layer, scheme);
+  std::string others = graph.is_output(shared) ? "the graph's outputs" : "";
+  for (NodeId reader : graph.value(shared).consumers) {
+    if (std::find(mates.begin(), mates.end(), reader) != mates.end()) continue;
+    others += (others.empty() ? "" : ", ") + graph.address(reader) + " (" + graph.node(reader).op_type + ")";
+  }
+  if (others.empty()) return;
+  const std::string name = graph.value(shared).name, address = graph.address(layer.node);
+  const ValueId copy = graph.add_constant(graph.unique_name(name + "_for_" + address), *graph.value(shared).constant);
+  for (NodeId mate : mates) graph.set_input(mate, 1, copy);
+  for (auto& [other, wanted] : work) {
+    if (std::find(mates.begin(), mates.end(), other.node) != mates.end()) other.weight = copy;
+  }
   layer.weight = copy;
+  outcome.warnings.push_back({"weight_split", "weight \"" + name + "\" is shared with " + others +
+                                                  "; it was split: " + address + " got a copy of its own for " +
+                                                  to_string(scheme) + ", the others keep the original"});
 }
 
 // Least scale of each channel at which its bias fits into int32 at scale input x weight.
@@ -45,15 +71,21 @@ std::vector<float> least_scales(const Graph& graph, const Layer& layer, const st
   return least;
 }
 
+// Least scales that hold for both.
+void raise(std::vector<float>& least, const std::vector<float>& other) {
+  if (least.empty()) least.resize(other.size(), 0.0f);
+  for (std::size_t c = 0; c < other.size(); ++c) least[c] = std::max(least[c], other[c]);
+}
+
 Status code_weight(Graph& graph, const Layer& layer, const QuantScheme& scheme, const Quantizer& quantizer,
-                   const std::map<std::string, Range>& ranges, LayerOutcome& outcome) {
+                   std::vector<float> least_scales, LayerOutcome& outcome) {
   graph::Value& value = graph.value(layer.weight);
   WeightRequest request;
   request.weight = *value.constant;
   request.scheme = scheme;
   request.channel_axis = layer.channel_axis;
   request.group_count = layer.group_count;
-  if (scheme.is_integer_activation()) request.least_scales = least_scales(graph, layer, ranges);
+  request.least_scales = std::move(least_scales);
   auto result = quantizer.run(request);
   if (!result) return std::move(result).error().with_context(outcome.address);
   const double energy = energy_of(*value.constant);
@@ -145,14 +177,13 @@ Result<ApplyOutcome> apply_schemes(Graph& graph, const SchemeMap& schemes, const
                                    const ApplyOptions& options) {
   CTK_TRY(const Quantizer* quantizer, find_quantizer(options.method));
   ApplyOutcome outcome;
-  std::map<ValueId, QuantScheme> chosen;  // weight -> scheme, to see when sharing layers differ
   std::size_t used = 0;
-  std::vector<std::pair<Layer, QuantScheme>> work;
+  Work work;
   for (Layer layer : graph::layers_of(graph)) {
     const auto wanted = schemes.find(graph.address(layer.node));
     if (wanted == schemes.end()) continue;
     ++used;
-    const QuantScheme scheme = wanted->second;
+    QuantScheme scheme = wanted->second;
     if (scheme == QuantScheme{}) continue;
     if (graph.value(layer.weight).quantized != nullptr) {
       return input_error(graph.address(layer.node) + ": its weight is coded already (" +
@@ -161,6 +192,12 @@ Result<ApplyOutcome> apply_schemes(Graph& graph, const SchemeMap& schemes, const
     }
     if (const std::string reason = infeasible_reason(graph, layer, scheme); !reason.empty()) {
       return config_error(graph.address(layer.node) + ": scheme " + to_string(scheme) + " cannot be used: " + reason);
+    }
+    if (layer.group_count > 1 && scheme.is_integer_weight() && scheme.granularity == Granularity::per_channel) {
+      // No file format can say "one scale a channel" for a weight stored as [in, out / group, ...].
+      scheme.granularity = Granularity::per_tensor;
+      outcome.warnings.push_back({"quantize", graph.address(layer.node) + ": a grouped ConvTranspose takes one scale " +
+                                                  "for the whole weight (" + to_string(scheme) + ")"});
     }
     work.emplace_back(layer, scheme);
   }
@@ -173,43 +210,30 @@ Result<ApplyOutcome> apply_schemes(Graph& graph, const SchemeMap& schemes, const
                             "\", which is no layer of this model");
     }
   }
+  std::map<ValueId, std::size_t> line_of;  // weight -> the line of the layer that coded it
   for (auto& [layer, scheme] : work) {
     const std::string address = graph.address(layer.node);
-    if (layer.group_count > 1 && scheme.is_integer_weight() && scheme.granularity == Granularity::per_channel) {
-      // No file format can say "one scale a channel" for a weight stored as [in, out / group, ...].
-      scheme.granularity = Granularity::per_tensor;
-      outcome.warnings.push_back(address + ": a grouped ConvTranspose takes one scale for the whole weight (" +
-                                 to_string(scheme) + ")");
-    }
     LayerOutcome line{address, scheme, "", 0, 0, 0, false};
     graph.node(layer.node).scheme = scheme;
-    const bool is_shared = graph.value(layer.weight).consumers.size() > 1;
-    const auto before = chosen.find(layer.weight);
-    if (before != chosen.end()) {
-      if (before->second == scheme) {  // the same codes serve both
-        line.method = graph.value(layer.weight).quantized->method;
-        outcome.layers.push_back(line);
-        continue;
-      }
-      return config_error(address + ": shares weight \"" + graph.value(layer.weight).name + "\" with a layer at " +
-                          to_string(before->second) + ". Give both the same scheme");
+    split_weight(graph, work, layer, scheme, outcome);
+    if (const auto coded = line_of.find(layer.weight); coded != line_of.end()) {  // the same codes serve both
+      const LayerOutcome& first = outcome.layers[coded->second];
+      line.method = first.method;
+      line.error_rtn = first.error_rtn;
+      line.error_method = first.error_method;
+      line.raised_scales = first.raised_scales;
+      outcome.layers.push_back(line);
+      continue;
     }
-    if (is_shared) {
-      bool all_alike = true;
-      for (NodeId reader : graph.value(layer.weight).consumers) {
-        const auto other = schemes.find(graph.address(reader));
-        all_alike = all_alike && other != schemes.end() && other->second == scheme;
-      }
-      if (!all_alike) {
-        outcome.warnings.push_back("weight \"" + graph.value(layer.weight).name + "\" is shared; " + address +
-                                   " got a copy of its own, because not all readers use " + to_string(scheme));
-        split_weight(graph, layer);
-      }
-    }
-    chosen.emplace(layer.weight, scheme);
+    line_of[layer.weight] = outcome.layers.size();
     if (scheme.is_integer_weight()) {
       const Tensor original = *graph.value(layer.weight).constant;
-      CTK_CHECK(code_weight(graph, layer, scheme, *quantizer, ranges, line));
+      std::vector<float> least;
+      for (const auto& [mate, wanted] : work) {
+        if (scheme.is_integer_activation() && mate.weight == layer.weight)
+          raise(least, least_scales(graph, mate, ranges));
+      }
+      CTK_CHECK(code_weight(graph, layer, scheme, *quantizer, std::move(least), line));
       if (options.bias_correction && options.input_means != nullptr) {
         CTK_TRY(line.bias_corrected, correct_bias(graph, layer, original, *options.input_means));
       }
@@ -217,15 +241,15 @@ Result<ApplyOutcome> apply_schemes(Graph& graph, const SchemeMap& schemes, const
       CTK_CHECK(halve_weight(graph, layer, line));
     }
     if (line.raised_scales > 0) {
-      outcome.warnings.push_back(address + ": the scales of " + std::to_string(line.raised_scales) +
-                                 " channels were raised so that their bias fits into int32");
+      outcome.warnings.push_back({"quantize", address + ": the scales of " + std::to_string(line.raised_scales) +
+                                                  " channels were raised so that their bias fits into int32"});
     }
     outcome.layers.push_back(line);
   }
   const std::vector<Shape> shapes =
       options.input_shapes.empty() ? graph::default_input_shapes(graph, 1) : options.input_shapes;
   CTK_TRY(const NoteOutcome notes, place_activation_notes(graph, ranges, shapes));
-  outcome.warnings.insert(outcome.warnings.end(), notes.warnings.begin(), notes.warnings.end());
+  for (const std::string& text : notes.warnings) outcome.warnings.push_back({"quantize", text});
   graph.remove_dead_values();
   CTK_CHECK(verify(graph));
   return outcome;

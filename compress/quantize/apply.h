@@ -34,9 +34,13 @@ struct LayerOutcome {
   bool bias_corrected = false;
 };
 
+struct ApplyWarning {
+  std::string code, text;  // "weight_split", "quantize"
+};
+
 struct ApplyOutcome {
   std::vector<LayerOutcome> layers;  // integer and fp16 layers, in graph order
-  std::vector<std::string> warnings;
+  std::vector<ApplyWarning> warnings;
 };
 
 // Gemm with alpha or beta other than 1 gets them multiplied into weight and bias, so that one rule serves all layers.
@@ -44,8 +48,10 @@ struct ApplyOutcome {
 Status fold_gemm_factors(graph::Graph& graph);
 
 // `graph` is float (after passes); ranges by value name must cover values_to_observe().
-// A weight that two layers share must get the same scheme from both; otherwise it is split into two constants.
-// Errors: config (unknown layer address, scheme not available), input (NaN or Inf in a weight: name, count, index).
+// Layers that share a weight and get the same scheme share its codes. Any other reader, and a graph output, keeps the
+// float original: the weight is split into two constants, with a warning that names it.
+// Errors: config (unknown layer address, scheme not available), input (a weight that is coded already, or too large for
+// fp16).
 Result<ApplyOutcome> apply_schemes(graph::Graph& graph, const SchemeMap& schemes,
                                    const std::map<std::string, calibrate::Range>& ranges, const ApplyOptions& options);
 

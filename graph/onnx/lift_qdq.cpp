@@ -187,11 +187,12 @@ bool fits_layers(Graph& graph, ValueId weight, std::optional<std::size_t> scale_
   graph.value(weight).quantized = std::make_shared<const QuantTensor>(note);  // layer_of looks for a constant
   std::optional<Layer> layer;
   for (NodeId reader : readers) {
-    layer = layer_of(graph, reader);
-    if (!layer || layer->weight != weight) {
+    const auto found = layer_of(graph, reader);
+    if (!found || found->weight != weight || (layer && !can_share_codes(*layer, *found))) {
       layer.reset();
       break;
     }
+    layer = found;
   }
   graph.value(weight).quantized.reset();
   if (!layer) return false;

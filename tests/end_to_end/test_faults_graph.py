@@ -43,18 +43,27 @@ def test_b001_a_matrix_with_two_kinds_of_readers_serves_both(job, reader):
     want, got = out.run_source(**feeds), out.run(**feeds)
     assert np.array_equal(got[2], want[2])               # the other reader has E untouched
     assert relative_error(got[0], want[0]) < 0.02 and relative_error(got[1], want[1]) < 0.02
-    told = out.warning_text() + str(out.report["skipped"])
-    assert '"E"' in told and "shared" in told
+    split = [w["text"] for w in out.report["warnings"] if w["code"] == "weight_split"]
+    assert len(split) == 1
+    for word in ('"E" is shared', f"({reader})", "split", "project"):
+        assert word in split[0]
+    assert out.schemes == {"project": "w8a8_c", "last": "w8a8_c"}
+    assert np.array_equal(out.run_bundle(**feeds)["g"], want[2])
 
 
-def test_b001_a_shared_matrix_that_leaves_nothing_to_do_is_named(job):
-    model = model_of([node("MatMul", ["x", "E"], ["h"], "project"), node("Add", ["h", "E"], ["y"], "add")], {"x": ([4, 4], F32)},
-                     {"y": ([4, 4], F32)}, {"E": gaussian(4, 4)})
-    job.write(model, {"x": gaussian(16, 4)})
-    job.pipeline(calibrate={}, threads=1)
+def test_b001_a_layer_that_is_left_out_does_not_hold_back_the_one_it_shares_with(job):
+    nodes = [node("MatMul", ["x", "W"], ["h"], "first"), node("Relu", ["h"], ["r"]), node("MatMul", ["r", "W"], ["y"], "second")]
+    square = (["N", 16], F32)
+    job.write(model_of(nodes, {"x": square}, {"y": square}, {"W": gaussian(16, 16, scale=0.2)}), {"x": gaussian(96, 16, seed=1)})
+    job.pipeline(calibrate={"samples": 32}, threads=1, stages=[
+        {"calibrate": {"method": "minmax"}}, {"sensitivity": {"metric": "kl"}},
+        {"search": {"schemes": ["w8a8_c"], "solver": "ilp"}}, {"quantize": {"method": "rtn", "ignore": ["second"]}},
+        {"export": {"formats": ["bundle"]}}])
     outcome = job.run()
-    assert outcome.code in (0, 2)
-    assert outcome.code == 0 or ('"E"' in outcome.error and "shared" in outcome.error)
+    assert outcome.code == 0, outcome.err
+    rows = {row["name"]: row for row in job.report()["layers"]}
+    assert rows["first"]["scheme"] == "w8a8_c" and rows["second"]["scheme"] == "fp32"
+    assert rows["first"]["reason"] and rows["second"]["reason"] == "matches `ignore`"
 
 
 def test_b002_invented_names_never_meet_names_of_the_model(job):

@@ -112,41 +112,42 @@ TEST(LayerOf, SaysWhyANodeIsNoLayer) {
   EXPECT_NE(why.find("f16"), std::string::npos);
 }
 
-// B001: one matrix as embedding table and output projection.
-TEST(LayerOf, RefusesAWeightThatAnotherKindOfReaderNeeds) {
+// B001: one matrix as embedding table and output projection: the layer is one, the other reader is named.
+TEST(LayerOf, TellsWhoElseReadsAWeight) {
   GraphBuilder b;
   const ValueId ids = b.input("ids", {3}, DType::i64);
   const ValueId table = b.constant("table", varied({32, 16}));
   const ValueId h = b.node("Gather", {table, ids}, "h");
   b.output(b.node("Gemm", {h, table}, "logits", {{"transB", std::int64_t{1}}}));
-  std::string why;
-  EXPECT_FALSE(layer_at(b, "logits", &why));
-  EXPECT_NE(why.find("\"table\" is shared: Gather_h (Gather)"), std::string::npos) << why;
-  EXPECT_TRUE(graph::layers_of(b.graph).empty());
+  const auto layer = layer_at(b, "logits");
+  ASSERT_TRUE(layer);
+  const std::vector<graph::NodeId> others = graph::other_readers(b.graph, layer->weight);
+  ASSERT_EQ(others.size(), 1u);
+  EXPECT_EQ(b.graph.address(others[0]), "Gather_h");
 }
 
-TEST(LayerOf, SharesAWeightOnlyAlongOneDimension) {
+TEST(LayerOf, CodesAreSharedOnlyAlongOneDimension) {
   for (const bool is_transposed : {false, true}) {
     GraphBuilder b;
     const ValueId x = b.input("x", {2, 4}), w = b.constant("w", varied({4, 4}));
     b.output(b.node("MatMul", {x, w}, "y"));
     b.output(b.node("Gemm", {x, w}, "z", {{"transB", std::int64_t{is_transposed}}}));
-    EXPECT_EQ(graph::layers_of(b.graph).size(), is_transposed ? 0u : 2u);
+    const auto layers = graph::layers_of(b.graph);
+    ASSERT_EQ(layers.size(), 2u);
+    EXPECT_EQ(graph::can_share_codes(layers[0], layers[1]), !is_transposed);
+    EXPECT_TRUE(graph::other_readers(b.graph, w).empty());
   }
 }
 
-TEST(LayerOf, RefusesAWeightThatIsCapturedOrAGraphOutput) {
-  GraphBuilder b = one_layer("MatMul", {2, 4}, {4, 4});
-  b.output(*b.graph.find_value("w"));
-  EXPECT_FALSE(layer_at(b, "y"));
-
+TEST(LayerOf, CountsASubgraphThatCapturesAWeightAsItsReader) {
   GraphBuilder c = one_layer("MatMul", {2, 4}, {4, 4});
   graph::Node loop;
   loop.op_type = "Loop";
   loop.outputs = {c.graph.add_value("z", DType::f32)};
   loop.captured = {*c.graph.find_value("w")};
   c.graph.add_node(loop);
-  EXPECT_FALSE(layer_at(c, "y"));
+  EXPECT_TRUE(layer_at(c, "y"));
+  EXPECT_EQ(graph::other_readers(c.graph, *c.graph.find_value("w")).size(), 1u);
 }
 
 TEST(LayersOf, ComeInGraphOrder) {

@@ -1,0 +1,104 @@
+// Schemes on weights with several readers, and on weights too small for codes.
+#include "compress/quantize/apply.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/graph_builder.h"
+
+namespace ctk::quantization {
+namespace {
+
+using graph::Graph;
+using graph::ValueId;
+using test::GraphBuilder;
+using test::varied;
+
+const char* const kScheme = "w8a8_c";
+
+ApplyOutcome apply(Graph& graph, const std::map<std::string, std::string>& wanted) {
+  SchemeMap schemes;
+  for (const auto& [layer, name] : wanted) schemes[layer] = parse_scheme(name).value();
+  std::map<std::string, calibrate::Range> ranges;  // any will do: these tests look at weights
+  for (std::uint32_t i = 0; i < graph.value_capacity(); ++i) {
+    calibrate::Range& range = ranges[graph.value(ValueId{i}).name];
+    range.low = -1.0f;
+    range.high = 1.0f;
+  }
+  auto applied = apply_schemes(graph, schemes, ranges, {});
+  EXPECT_TRUE(applied) << applied.error().message;
+  return applied ? *applied : ApplyOutcome{};
+}
+
+const graph::Value& weight_of(const Graph& graph, const std::string& output) {
+  return graph.value(graph.node(test::producer_of(graph, output)).inputs[1]);
+}
+
+// table [4,4] read by a Gather and by two products over the same dimension.
+GraphBuilder tied() {
+  GraphBuilder b;
+  const ValueId ids = b.input("ids", {3}, DType::i64), x = b.input("x", {2, 4});
+  const ValueId table = b.constant("table", varied({4, 4}));
+  b.output(b.node("Gather", {table, ids}, "rows"));
+  b.output(b.node("MatMul", {x, table}, "y"));
+  b.output(b.node("Gemm", {x, table}, "z"));
+  return b;
+}
+
+// FAULTS B001.
+TEST(ApplySchemes, SplitsAWeightThatAnotherReaderNeedsAndNamesIt) {
+  GraphBuilder b = tied();
+  const ApplyOutcome outcome = apply(b.graph, {{"MatMul_y", kScheme}, {"Gemm_z", kScheme}});
+  const graph::Value& original = b.graph.value(*b.graph.find_value("table"));
+  ASSERT_TRUE(original.constant);
+  EXPECT_EQ(test::values_of(*original.constant), test::values_of(varied({4, 4})));
+  EXPECT_EQ(original.consumers.size(), 1u);  // the Gather
+  // One copy serves both products.
+  EXPECT_NE(weight_of(b.graph, "y").quantized, nullptr);
+  EXPECT_EQ(weight_of(b.graph, "y").name, weight_of(b.graph, "z").name);
+  ASSERT_EQ(outcome.warnings.size(), 1u);
+  EXPECT_EQ(outcome.warnings[0].code, "weight_split");
+  for (const char* word : {"\"table\" is shared", "Gather_rows (Gather)", "split"}) {
+    EXPECT_NE(outcome.warnings[0].text.find(word), std::string::npos) << outcome.warnings[0].text;
+  }
+}
+
+TEST(ApplySchemes, LeavesTheOriginalToALayerThatStaysFloat) {
+  GraphBuilder b = tied();
+  apply(b.graph, {{"Gemm_z", kScheme}});
+  EXPECT_EQ(weight_of(b.graph, "y").name, "table");
+  EXPECT_EQ(weight_of(b.graph, "y").quantized, nullptr);
+  EXPECT_NE(weight_of(b.graph, "z").quantized, nullptr);
+}
+
+TEST(ApplySchemes, GivesUnequalSchemesCodesOfTheirOwn) {
+  GraphBuilder b = tied();
+  apply(b.graph, {{"MatMul_y", kScheme}, {"Gemm_z", "w4a8_c"}});
+  EXPECT_EQ(weight_of(b.graph, "y").quantized->codes.dtype(), DType::i8);
+  EXPECT_EQ(weight_of(b.graph, "z").quantized->codes.dtype(), DType::i4);
+  EXPECT_TRUE(b.graph.value(*b.graph.find_value("table")).constant);
+}
+
+TEST(ApplySchemes, GivesCodesOfTheirOwnToLayersWhoseChannelsLieOtherwise) {
+  GraphBuilder b;
+  const ValueId x = b.input("x", {2, 4}), w = b.constant("w", varied({4, 4}));
+  b.output(b.node("MatMul", {x, w}, "y"));
+  b.output(b.node("Gemm", {x, w}, "z", {{"transB", std::int64_t{1}}}));
+  apply(b.graph, {{"MatMul_y", kScheme}, {"Gemm_z", kScheme}});
+  EXPECT_EQ(weight_of(b.graph, "y").quantized->channel_axis, 1);
+  EXPECT_EQ(weight_of(b.graph, "z").quantized->channel_axis, 0);
+}
+
+TEST(ApplySchemes, KeepsAWeightThatIsAGraphOutputFloat) {
+  GraphBuilder b;
+  const ValueId w = b.constant("w", varied({4, 4}));
+  b.output(b.node("MatMul", {b.input("x", {2, 4}), w}, "y"));
+  b.output(w);
+  const ApplyOutcome outcome = apply(b.graph, {{"MatMul_y", kScheme}});
+  EXPECT_TRUE(b.graph.value(w).constant);
+  EXPECT_NE(weight_of(b.graph, "y").quantized, nullptr);
+  ASSERT_EQ(outcome.warnings.size(), 1u);
+  EXPECT_NE(outcome.warnings[0].text.find("the graph's outputs"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace ctk::quantization
