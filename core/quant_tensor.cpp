@@ -101,8 +101,11 @@ QuantBias quantize_bias(std::span<const float> bias, float input_scale, std::spa
 }
 
 float least_weight_scale_for_bias(float bias, float input_scale) {
-  // 2^30 leaves as much room again for the products summed on top.
-  const double least = std::abs(static_cast<double>(bias)) / (static_cast<double>(input_scale) * 1073741824.0);
+  if (bias == 0.0f) return 0.0f;
+  // 2^30 leaves as much room again for the products summed on top; a step of the bias must be a normal number.
+  const double least_step = std::max(std::abs(static_cast<double>(bias)) / 1073741824.0,
+                                     static_cast<double>(std::numeric_limits<float>::min()));
+  const double least = least_step / static_cast<double>(input_scale);
   return static_cast<float>(least * (1.0 + 1e-6));
 }
 

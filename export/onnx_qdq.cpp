@@ -1,6 +1,7 @@
 #include "export/onnx_qdq.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "graph/layer.h"
 #include "graph/onnx/write.h"
@@ -127,7 +128,12 @@ class QdqBuilder {
     for (std::size_t c = 0; c < full.size(); ++c) full[c] = bias.values<float>()[bias.size() == 1 ? 0 : c];
     std::vector<float> scales(coded->scales.size());
     for (std::size_t c = 0; c < scales.size(); ++c) scales[c] = input.activation_quant->scale * coded->scales[c];
-    const QuantBias codes = quantize_bias(full, input.activation_quant->scale, coded->scales);
+    QuantBias codes = quantize_bias(full, input.activation_quant->scale, coded->scales);
+    // A step that underflowed makes 0 of any code; a stored scale is never 0.
+    for (std::size_t c = 0; c < full.size(); ++c) {
+      if (scales[scales.size() == 1 ? 0 : c] == 0.0f) codes.codes[c] = 0;
+    }
+    for (float& step : scales) step = step == 0.0f ? std::numeric_limits<float>::min() : step;
     const ValueId stored = constant(name + "_q", Tensor::of<std::int32_t>({layer.channels}, codes.codes));
     const ValueId scale = constant(
         name + "_scale", scales.size() == 1 ? Tensor::scalar(scales[0]) : Tensor::of<float>({layer.channels}, scales));

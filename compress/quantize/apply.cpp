@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <limits>
 
 #include "compress/quantize/bias_correction.h"
 #include "compress/quantize/notes.h"
 #include "compress/quantize/quantizers.h"
+#include "compress/quantize/rtn.h"
 #include "graph/shapes.h"
 
 namespace ctk::quantization {
@@ -75,6 +78,40 @@ std::vector<float> least_scales(const Graph& graph, const Layer& layer, const st
 void raise(std::vector<float>& least, const std::vector<float>& other) {
   if (least.empty()) least.resize(other.size(), 0.0f);
   for (std::size_t c = 0; c < other.size(); ++c) least[c] = std::max(least[c], other[c]);
+}
+
+// Warns of channels (or the one group of a per-tensor scale) that hold numbers but whose codes all stand for 0, or
+// whose scale had to be raised to the smallest normal number.
+void warn_of_vanished(const graph::Value& value, const LayerOutcome& line, const Tensor& original,
+                      ApplyOutcome& outcome) {
+  const QuantTensor& coded = *value.quantized;
+  const Tensor back = dequantize(coded);
+  const bool is_whole = coded.scheme.granularity == Granularity::per_tensor;
+  const auto channel = is_whole ? std::vector<std::uint32_t>(back.size(), 0)
+                                : channel_of_elements(back.shape(), coded.channel_axis, coded.group_count);
+  std::vector<float> before(back.size() == 0 ? 0 : 1 + *std::max_element(channel.begin(), channel.end()), 0.0f);
+  std::vector<float> after = before;  // largest magnitudes
+  for (std::size_t i = 0; i < channel.size(); ++i) {
+    before[channel[i]] = std::max(before[channel[i]], std::abs(original.values<float>()[i]));
+    after[channel[i]] = std::max(after[channel[i]], std::abs(back.values<float>()[i]));
+  }
+  std::size_t vanished = 0;
+  float largest = 0.0f;
+  for (std::size_t c = 0; c < before.size(); ++c) {
+    const bool is_below_scale =
+        coded.scheme.is_integer_weight() &&
+        before[c] / static_cast<float>(highest_code(coded.scheme.weight_bits)) < std::numeric_limits<float>::min();
+    if (before[c] == 0.0f || (after[c] != 0.0f && !is_below_scale)) continue;
+    ++vanished;
+    largest = std::max(largest, before[c]);
+  }
+  if (vanished == 0) return;
+  char text[40];
+  std::snprintf(text, sizeof text, "%.3g", static_cast<double>(largest));
+  outcome.warnings.push_back(
+      {"weights_vanish", line.address + ": " + std::to_string(vanished) + " channels of weight \"" + value.name +
+                             "\" hold only numbers too small for " + to_string(line.scheme) + " (at most " + text +
+                             "): most or all became 0. Scale the weight up, or keep this layer float with `ignore`"});
 }
 
 Status code_weight(Graph& graph, const Layer& layer, const QuantScheme& scheme, const Quantizer& quantizer,
@@ -226,8 +263,8 @@ Result<ApplyOutcome> apply_schemes(Graph& graph, const SchemeMap& schemes, const
       continue;
     }
     line_of[layer.weight] = outcome.layers.size();
+    const Tensor original = *graph.value(layer.weight).constant;
     if (scheme.is_integer_weight()) {
-      const Tensor original = *graph.value(layer.weight).constant;
       std::vector<float> least;
       for (const auto& [mate, wanted] : work) {
         if (scheme.is_integer_activation() && mate.weight == layer.weight)
@@ -240,6 +277,7 @@ Result<ApplyOutcome> apply_schemes(Graph& graph, const SchemeMap& schemes, const
     } else {
       CTK_CHECK(halve_weight(graph, layer, line));
     }
+    warn_of_vanished(graph.value(layer.weight), line, original, outcome);
     if (line.raised_scales > 0) {
       outcome.warnings.push_back({"quantize", address + ": the scales of " + std::to_string(line.raised_scales) +
                                                   " channels were raised so that their bias fits into int32"});

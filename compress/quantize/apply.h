@@ -35,7 +35,7 @@ struct LayerOutcome {
 };
 
 struct ApplyWarning {
-  std::string code, text;  // "weight_split", "quantize"
+  std::string code, text;  // "weight_split", "weights_vanish", "quantize"
 };
 
 struct ApplyOutcome {

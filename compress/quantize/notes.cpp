@@ -1,6 +1,8 @@
 #include "compress/quantize/notes.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <limits>
 #include <set>
 
 #include "graph/layer.h"
@@ -154,6 +156,7 @@ class NotePlacer {
       const auto found = ranges_.find(target.name);
       if (found == ranges_.end()) return internal_error("\"" + target.name + "\" must be coded but was not calibrated");
       target.activation_quant = activation_quant_from_range(found->second.low, found->second.high);
+      warn_of_tiny(target.name, found->second);
       return {};
     };
     for (ValueId input : graph_.inputs()) CTK_CHECK(note(input));
@@ -163,6 +166,17 @@ class NotePlacer {
       }
     }
     return {};
+  }
+
+  // A step below the smallest normal number is raised to it, and then 8 bits do not resolve the range.
+  void warn_of_tiny(const std::string& name, const Range& range) {
+    const double width = std::max(0.0, static_cast<double>(range.high)) - std::min(0.0, static_cast<double>(range.low));
+    if (width == 0.0 || width / 255.0 >= static_cast<double>(std::numeric_limits<float>::min())) return;
+    char text[80];
+    std::snprintf(text, sizeof text, "%.3g to %.3g", static_cast<double>(range.low), static_cast<double>(range.high));
+    outcome_.warnings.push_back("value \"" + name + "\": its range " + text +
+                                " is too small for steps that float32 can hold, so most of it becomes 0. Scale the "
+                                "network's values up, or keep its readers float with `ignore`");
   }
 
   Graph& graph_;

@@ -100,5 +100,38 @@ TEST(ApplySchemes, KeepsAWeightThatIsAGraphOutputFloat) {
   EXPECT_NE(outcome.warnings[0].text.find("the graph's outputs"), std::string::npos);
 }
 
+// Rows of 1e-40 need a scale below the smallest normal number: codes 0. A row of 1e-30 does not.
+TEST(ApplySchemes, SaysWhichWeightsVanish) {
+  GraphBuilder b;
+  Tensor w = varied({3, 4});
+  for (std::size_t i = 0; i < 4; ++i) w.mutable_values<float>()[i] = 1e-40f;
+  for (std::size_t i = 4; i < 8; ++i) w.mutable_values<float>()[i] = 1e-30f;
+  b.output(b.node("Gemm", {b.input("x", {2, 4}), b.constant("w", w)}, "y", {{"transB", std::int64_t{1}}}));
+  const ApplyOutcome outcome = apply(b.graph, {{"Gemm_y", kScheme}});
+  ASSERT_EQ(outcome.warnings.size(), 1u);
+  EXPECT_EQ(outcome.warnings[0].code, "weights_vanish");
+  for (const char* word : {"Gemm_y: 1 channels of weight \"w\" hold only", "became 0", "ignore"}) {
+    EXPECT_NE(outcome.warnings[0].text.find(word), std::string::npos) << outcome.warnings[0].text;
+  }
+}
+
+// 1e-9 is below half of the smallest half-precision number, 2^-24 = 6e-8.
+TEST(ApplySchemes, SaysWhichWeightsVanishInHalfPrecision) {
+  GraphBuilder b;
+  Tensor w = varied({1, 4});
+  for (float& v : w.mutable_values<float>()) v = 1e-9f;
+  b.output(b.node("Gemm", {b.input("x", {2, 4}), b.constant("w", w)}, "y", {{"transB", std::int64_t{1}}}));
+  const ApplyOutcome outcome = apply(b.graph, {{"Gemm_y", "fp16"}});
+  ASSERT_EQ(outcome.warnings.size(), 1u);
+  EXPECT_EQ(outcome.warnings[0].code, "weights_vanish");
+}
+
+TEST(ApplySchemes, WarnsOfNothingForZerosThatWereZeros) {
+  GraphBuilder b;
+  const Tensor w = Tensor::zeros(DType::f32, {2, 4}).value();
+  b.output(b.node("Gemm", {b.input("x", {2, 4}), b.constant("w", w)}, "y", {{"transB", std::int64_t{1}}}));
+  EXPECT_TRUE(apply(b.graph, {{"Gemm_y", kScheme}}).warnings.empty());
+}
+
 }  // namespace
 }  // namespace ctk::quantization

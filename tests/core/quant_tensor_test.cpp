@@ -153,6 +153,14 @@ TEST(QuantizeBias, CountsWhatItClipsAndFitsAtTheRaisedScale) {
   }
 }
 
+// 1e-38 at an input scale of 1e-27: the step, input x weight, must be a normal number (1.18e-38), not 0.
+TEST(QuantizeBias, AsksForAStepThatFloatCanHold) {
+  const float weight_scale = least_weight_scale_for_bias(1e-38f, 1e-27f);
+  EXPECT_GE(1e-27f * weight_scale, std::numeric_limits<float>::min());
+  EXPECT_LE(1e-27f * weight_scale, 1.01f * std::numeric_limits<float>::min());
+  EXPECT_EQ(least_weight_scale_for_bias(0.0f, 1e-27f), 0.0f);
+}
+
 TEST(QuantizeBias, IsDefinedWhenTheScaleUnderflows) {
   const std::vector<float> bias = {0.0f, 1.0f, -1.0f}, scales = {1e-30f};
   const QuantBias codes = quantize_bias(bias, 1e-30f, scales);

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from conftest import model_of
 from onnx import helper, numpy_helper
-from quantized import F32, compress_model, gaussian, node
+from quantized import F32, compress_model, conv_model, gaussian, node
 
 
 def normalized(variance, epsilon=1e-5):
@@ -60,3 +60,28 @@ def test_b025_infinite_bounds_and_masks_are_no_fault(job):
     job.pipeline(stages=[{"quantize": {"method": "rtn", "scheme": "fp16"}}, {"export": {"formats": ["bundle"]}}], threads=1)
     outcome = job.run()
     assert outcome.code == 0, outcome.err
+
+
+def test_b028_weights_below_every_scale_are_told_of(job):
+    W = gaussian(4, 3, 1, 1)
+    W[2] = 1e-40
+    out = compress_model(job, conv_model(W, [1, 3, 4, 4], [1, 4, 4, 4]), {"x": gaussian(8, 3, 4, 4)})
+    assert [w["code"] for w in out.report["warnings"]] == ["weights_vanish"]
+    assert 'layer: 1 channels of weight "W"' in out.warning_text()
+
+
+def test_b028_activations_below_every_step_are_told_of(job):
+    out = compress_model(job, conv_model(gaussian(4, 3, 1, 1), [1, 3, 4, 4], [1, 4, 4, 4]), {"x": gaussian(8, 3, 4, 4, scale=1e-40)})
+    assert 'value "x": its range' in out.warning_text() and "too small" in out.warning_text()
+
+
+def test_b028_no_stored_scale_is_zero_where_products_of_scales_underflow(job):
+    W, bias = gaussian(4, 3, 1, 1, scale=1e-25), np.array([0, 1e-38, 0, 1], np.float32)
+    x = gaussian(8, 3, 4, 4, seed=1, scale=1e-25)
+    out = compress_model(job, conv_model(W, [1, 3, 4, 4], [1, 4, 4, 4], bias), {"x": x})
+    scales = [array for name, array in out.arrays.items() if name.endswith("_scale")]
+    assert len(scales) == 3 and all(np.all(np.isfinite(s) & (s > 0)) for s in scales)
+    want, got = out.run(x=x[:1])[0], out.run_bundle(x=x[:1])["y"]
+    assert np.array_equal(want, got)
+    step = np.finfo(np.float32).tiny
+    assert np.all(np.abs(want[0, :3].max(axis=(1, 2)) - bias[:3]) <= step) and np.allclose(want[0, 3], 1)
