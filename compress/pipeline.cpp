@@ -57,7 +57,7 @@ void describe_machine(exporter::Report& report) {
   report.machine.isa = isas ? std::string(name_of(isas->back())) : "unknown";
 }
 
-void describe_model(Session& session) {
+Status describe_model(Session& session) {
   exporter::Report& report = session.report;
   const graph::Graph& graph = session.model.graph;
   report.model.path = session.config.model;
@@ -76,11 +76,14 @@ void describe_model(Session& session) {
     const Shape& shape = weight.quantized ? weight.quantized->codes.shape() : weight.constant->shape();
     row.shape.assign(shape.begin(), shape.end());
     row.macs = layer_macs(session.model, layer.node);
-    row.scheme = "fp32";
-    row.method = "none";
-    row.bytes = static_cast<std::int64_t>(elements(shape)) * 4;
+    row.scheme = to_string(graph.node(layer.node).scheme);
+    row.method = weight.quantized ? weight.quantized->method : "none";
+    row.bytes = static_cast<std::int64_t>(
+        weight.quantized ? weight.quantized->codes.bytes() + 4 * weight.quantized->scales.size() : elements(shape) * 4);
     report.layers.push_back(std::move(row));
   }
+  CTK_TRY(const auto layers, session.target_layers({}, {}));  // lists what is none; stages that choose list again
+  return {};
 }
 
 // Labels must be classes the network has, where its first output says how many: [N, classes].
@@ -177,8 +180,21 @@ Status run_stages(Session& session) {
   return {};
 }
 
+// Q and DQ nodes of the source that could not be read as notes: they run as nodes of their own, between floats.
+void list_unfused(Session& session) {
+  const graph::Graph& graph = session.final_graph();
+  for (graph::NodeId id : graph.order()) {
+    const graph::Node& node = graph.node(id);
+    if (node.op != graph::Op::QuantizeLinear && node.op != graph::Op::DequantizeLinear) continue;
+    session.report.skipped.push_back({graph.address(id), node.op_type,
+                                      "not fused: its scale, zero point or readers fit no integer layer, so it runs "
+                                      "as a node of its own"});
+  }
+}
+
 Status finish(Session& session) {
   exporter::Report& report = session.report;
+  list_unfused(session);
   report.memory.run_peak_rss = static_cast<double>(peak_rss());
   fill_budget_rows(session);
   CTK_CHECK(exporter::write_report(report, session.output));
@@ -218,7 +234,7 @@ Result<exporter::Report> run_pipeline(const PipelineConfig& config, const RunOpt
   for (const std::string& note : session.model.notes) session.warn("model", note);
   CTK_CHECK(require_runnable(session));
   CTK_CHECK(open_splits(session));
-  describe_model(session);  // after the splits: multiply-adds depend on the size of a sample
+  CTK_CHECK(describe_model(session));  // after the splits: multiply-adds depend on the size of a sample
   CTK_CHECK(require_reachable_size(session));
   CTK_CHECK(claim_output(output, config.model, options.force));
   Fingerprint print;

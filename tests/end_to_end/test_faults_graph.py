@@ -228,6 +228,23 @@ def test_b014_custom_operator_is_refused_by_node_domain_and_version(job):
     assert not (job.output / "model_qdq.onnx").exists()
 
 
+def test_b014_custom_operator_is_carried_where_nothing_has_to_run_it(job):
+    foo = helper.make_node("Foo", ["h"], ["f"], "mystery", domain="my.ops", k=7)
+    nodes = [node("MatMul", ["x", "W"], ["h"], "m1"), foo, node("MatMul", ["f", "W2"], ["y"], "m2")]
+    model = model_of(nodes, {"x": ([2, 8], F32)}, {"y": ([2, 4], F32)}, {"W": gaussian(8, 8), "W2": gaussian(8, 4)},
+                     extra_opsets=[helper.make_opsetid("my.ops", 3)])
+    onnx.save(model, job.folder / "net.onnx")
+    job.pipeline(threads=1, stages=[{"quantize": {"method": "rtn", "scheme": "fp16"}}, {"export": {"formats": ["onnx_qdq"]}}])
+    outcome = job.run()
+    assert outcome.code == 0, outcome.err
+    written = onnx.load(job.output / "model_qdq.onnx")
+    assert [n.SerializeToString() for n in written.graph.node if n.op_type == "Foo"] == [foo.SerializeToString()]
+    assert {o.domain: o.version for o in written.opset_import}["my.ops"] == 3
+    assert not any(n.op_type in ("QuantizeLinear", "DequantizeLinear") for n in written.graph.node)  # its tensors stay float
+    report = job.report()
+    assert [row["name"] for row in report["skipped"]] == ["mystery"] and report["checks"] == []  # nothing "passed"
+
+
 @pytest.mark.parametrize("scheme, least_opset", [("w8a8_c", 13), ("w4a8_c", 21)])
 def test_b015_old_opset_is_raised_as_a_whole(job, scheme, least_opset):
     w = {"W": gaussian(4, 3, 3, 3), "M": gaussian(64, 32, seed=1), "shape": np.array([1, 64])}
