@@ -17,6 +17,7 @@ struct CpuExecutor::Prepared {
   std::shared_ptr<void> arena, scratch;
   std::vector<void*> slots;
   RunContext context;
+  std::vector<Tensor> inputs;  // of the last run
 };
 
 CpuExecutor::CpuExecutor(const Graph& graph, ExecutorOptions options) : graph_(graph), options_(std::move(options)) {
@@ -73,6 +74,19 @@ Status CpuExecutor::run_steps() {
   return {};
 }
 
+void CpuExecutor::restore_inputs() {
+  const Plan& plan = current_->plan;
+  for (std::size_t i = 0; i < plan.input_slots.size(); ++i) {
+    const auto slot = static_cast<std::size_t>(plan.input_slots[i]);
+    if (plan.slots[slot].bytes == 0) continue;
+    if (i < current_->inputs.size()) {
+      std::memcpy(current_->slots[slot], current_->inputs[i].data(), current_->inputs[i].bytes());
+    } else {
+      std::memset(current_->slots[slot], 0, plan.slots[slot].bytes);
+    }
+  }
+}
+
 Result<std::vector<Tensor>> CpuExecutor::run(std::span<const Tensor> inputs) {
   return run_observed(inputs, {});
 }
@@ -94,11 +108,8 @@ Result<std::vector<Tensor>> CpuExecutor::run_observed(std::span<const Tensor> in
   }
   CTK_TRY(current_, prepare(shapes));
   const Plan& plan = current_->plan;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (inputs[i].bytes() != 0) {
-      std::memcpy(current_->slots[static_cast<std::size_t>(plan.input_slots[i])], inputs[i].data(), inputs[i].bytes());
-    }
-  }
+  current_->inputs.assign(inputs.begin(), inputs.end());
+  restore_inputs();
   std::size_t next_kept = 0;
   const auto show = [&](std::size_t done_steps) -> Status {
     for (; next_kept < plan.kept.size() && plan.kept[next_kept].after_step < done_steps; ++next_kept) {

@@ -29,8 +29,10 @@ class CpuExecutor final : public graph::Executor {
   Result<std::vector<Tensor>> run_observed(std::span<const Tensor> inputs,
                                            const graph::ValueObserver& observer) override;
 
-  // The timing loop's entry: runs the current plan on what its input slots hold. Allocates nothing.
+  // The timing loop's entry: runs the current plan on what its input slots hold. Allocates nothing. Steps may write
+  // over the inputs once these have been read: restore_inputs() brings back those of the last run, or zeros.
   Status run_steps();
+  void restore_inputs();
   const Plan& plan() const;
   const RunContext& context() const;  // for timing single steps
   // Bytes this executor holds for activations and scratch, and for packed weights, under the current plan.

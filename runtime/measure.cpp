@@ -16,8 +16,12 @@ double microseconds(Clock::time_point from, Clock::time_point to) {
 // Rounds that fit the time budget, judged by one round after warm-up.
 Result<std::size_t> round_count(std::span<CpuExecutor* const> executors, const MeasureOptions& options) {
   for (CpuExecutor* executor : executors) {
-    for (std::size_t i = 0; i < options.warm_up_runs; ++i) CTK_CHECK(executor->run_steps());
+    for (std::size_t i = 0; i < options.warm_up_runs; ++i) {
+      executor->restore_inputs();
+      CTK_CHECK(executor->run_steps());
+    }
   }
+  for (CpuExecutor* executor : executors) executor->restore_inputs();
   const auto start = Clock::now();
   for (CpuExecutor* executor : executors) CTK_CHECK(executor->run_steps());
   const double round_us = std::max(1.0, microseconds(start, Clock::now()));
@@ -47,6 +51,7 @@ Result<std::vector<LatencyFigure>> measure_interleaved(std::span<CpuExecutor* co
   std::vector<std::vector<double>> times(executors.size());
   for (std::size_t r = 0; r < rounds; ++r) {
     for (std::size_t e = 0; e < executors.size(); ++e) {
+      executors[e]->restore_inputs();
       const auto start = Clock::now();
       CTK_CHECK(executors[e]->run_steps());
       times[e].push_back(microseconds(start, Clock::now()));
@@ -67,6 +72,7 @@ Result<std::vector<std::vector<StepTime>>> measure_steps(std::span<CpuExecutor* 
   for (std::size_t r = 0; r < rounds; ++r) {
     for (std::size_t e = 0; e < executors.size(); ++e) {
       const auto& steps = executors[e]->plan().steps;
+      executors[e]->restore_inputs();
       auto before = Clock::now();
       for (std::size_t s = 0; s < steps.size(); ++s) {
         CTK_CHECK(steps[s]->run(executors[e]->context()));

@@ -23,7 +23,7 @@ struct MeasureOptions {
 };
 
 // Whole runs of several executors, taken in turn (A B C A B C ...), so that a slow minute of the machine meets all.
-// Inputs are whatever the input slots hold.
+// Inputs are those of the executor's last run, or zeros before the first.
 Result<std::vector<LatencyFigure>> measure_interleaved(std::span<CpuExecutor* const> executors,
                                                        const MeasureOptions& options);
 
