@@ -30,7 +30,7 @@ using nlohmann::json;
 
 constexpr int kMostCorrections = 6;
 
-// Layers that must take one scheme: alone, or those that share the codes of a weight.
+// Layers that take one scheme: alone, or those that share a weight, whose bytes depend on all of them.
 struct Group {
   std::vector<std::string> layers;
   std::vector<QuantScheme> choices;
@@ -73,7 +73,7 @@ Result<std::vector<Group>> make_groups(Session& session) {
     if (allowed.empty()) allowed.push_back({});  // stays float; target_layers() or the line above says why
     // A layer that is left out keeps the float weight; those it shares it with get a copy.
     const auto mate = std::find_if(shared.begin(), shared.end(), [&](const auto& other) {
-      return free.contains(address) && graph::can_share_codes(other.first, layer);
+      return free.contains(address) && other.first.weight == layer.weight;
     });
     if (mate == shared.end()) {
       if (free.contains(address)) shared.emplace_back(layer, groups.size());
