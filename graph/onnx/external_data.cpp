@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <set>
 
 namespace ctk::graph::onnx {
 namespace {
@@ -43,7 +44,7 @@ Status check_location(const std::string& location) {
   return {};
 }
 
-Result<MappedFile> ExternalData::open(const std::string& location) {
+Result<ExternalData::File> ExternalData::open(const std::string& location) {
   CTK_CHECK(check_location(location));
   if (folder_.empty()) {
     return input_error("external data \"" + location + "\": the model was read from memory, so it has no folder");
@@ -66,17 +67,24 @@ Result<MappedFile> ExternalData::open(const std::string& location) {
   if (::stat(path.c_str(), &info) != 0) return refused(location, std::strerror(errno));
   if (!S_ISREG(info.st_mode)) return refused(location, "something that is no regular file");
   if (info.st_nlink > 1) return refused(location, "a hard link (" + std::to_string(info.st_nlink) + " names)");
-  return MappedFile::open(path.string());
+  CTK_TRY(MappedFile mapping, MappedFile::open(path.string()));
+  return File{path.string(), std::move(mapping)};
+}
+
+std::vector<std::string> ExternalData::paths() const {
+  std::set<std::string> paths;  // two locations may name one file
+  for (const auto& [location, file] : files_) paths.insert(file.path);
+  return {paths.begin(), paths.end()};
 }
 
 Result<Tensor> ExternalData::tensor(const std::string& location, std::uint64_t offset, DType dtype,
                                     const Shape& shape) {
   auto found = files_.find(location);
   if (found == files_.end()) {
-    CTK_TRY(MappedFile file, open(location));
+    CTK_TRY(File file, open(location));
     found = files_.emplace(location, std::move(file)).first;
   }
-  const MappedFile& file = found->second;
+  const MappedFile& file = found->second.mapping;
   CTK_TRY(const std::size_t count, element_count(shape));
   const std::size_t length = byte_size(dtype, count);
   if (offset > file.bytes().size() || length > file.bytes().size() - offset) {

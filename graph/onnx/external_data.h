@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "core/file.h"
 #include "core/tensor.h"
@@ -24,11 +25,18 @@ class ExternalData {
   // file. Errors: input (names the location, and the numbers when the file is too short).
   Result<Tensor> tensor(const std::string& location, std::uint64_t offset, DType dtype, const Shape& shape);
 
+  // Absolute paths, links followed, of the files opened so far; each once.
+  std::vector<std::string> paths() const;
+
  private:
-  Result<MappedFile> open(const std::string& location);
+  struct File {
+    std::string path;  // absolute, links followed
+    MappedFile mapping;
+  };
+  Result<File> open(const std::string& location);
 
   std::string folder_;
-  std::map<std::string, MappedFile> files_;  // by location
+  std::map<std::string, File> files_;  // by location
 };
 
 // Where a tensor file for writing may lie: `folder`/`location`, inside the folder after following links of its parent

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "graph/graph.h"
 
@@ -19,8 +20,10 @@ inline constexpr int kNewestOpset = 24;
 
 // Maps the file, checks everything it claims, sorts and verifies. External data is looked for beside the model.
 // `graph.opset` is the file's own number although nodes are normalized; what was decided on the way stands in
-// `graph.reader_notes`. Errors: input (path, node or tensor, expected, found).
-Result<Graph> read_model(const std::string& path, const ReadOptions& options = {});
+// `graph.reader_notes`. `data_files`, when given, receives the absolute paths of the external data files that were
+// opened, links followed. Errors: input (path, node or tensor, expected, found).
+Result<Graph> read_model(const std::string& path, const ReadOptions& options = {},
+                         std::vector<std::string>* data_files = nullptr);
 
 // Same from memory. An empty folder refuses external data. `bytes` need not outlive the call.
 Result<Graph> read_model_bytes(std::span<const std::byte> bytes, const std::string& folder_for_external_data,

@@ -90,6 +90,15 @@ TEST_F(OnnxExternalData, LooksBesideTheModelWhateverTheFoldersAreCalled) {
   EXPECT_EQ(weight(*relative), (std::vector<float>{5, 6}));
 }
 
+TEST_F(OnnxExternalData, HandsOutTheFilesItOpenedWithLinksFollowed) {
+  write(folder_ / "model" / "sub" / "w.bin", floats({3, 4}));
+  fs::create_symlink("sub/w.bin", folder_ / "model" / "inside.bin");
+  write(folder_ / "model" / "m.onnx", model_at("inside.bin").bytes());
+  std::vector<std::string> files{"left from before"};
+  ASSERT_TRUE(read_model((folder_ / "model" / "m.onnx").string(), {}, &files).has_value());
+  EXPECT_EQ(files, std::vector<std::string>{fs::canonical(folder_ / "model" / "sub" / "w.bin").string()});
+}
+
 TEST_F(OnnxExternalData, TakesWindowsSeparators) {
   write(folder_ / "model" / "sub" / "w.bin", floats({3, 4}));
   const auto graph = read_at(model_at("sub\\w.bin"));
