@@ -78,6 +78,9 @@ Result<std::vector<Isa>> allowed_isas() {
     return config_error("CTK_ISA: this host cannot run \"" + std::string(forced) + "\". It has: " + has);
   }
   if (*isa == Isa::scalar) return std::vector<Isa>{Isa::scalar};
+  // The dot-product sets build on AVX2, and kinds that gain nothing from them have rows for AVX2 only.
+  if (*isa == Isa::x86_avxvnni || *isa == Isa::x86_avx512vnni)
+    return std::vector<Isa>{Isa::scalar, Isa::x86_avx2, *isa};
   return std::vector<Isa>{Isa::scalar, *isa};
 }
 

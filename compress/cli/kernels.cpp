@@ -4,7 +4,9 @@
 
 #include "compress/cli/cli.h"
 #include "core/cpu_isa.h"
+#include "kernels/gemm_w8a8/gemm_w8a8.h"
 #include "kernels/select.h"
+#include "kernels/winograd_w8a8/winograd_w8a8.h"
 
 namespace ctk::cli {
 namespace {
@@ -14,6 +16,22 @@ struct Line {
   bool is_chosen = false;
   std::string why;
 };
+
+// Winograd has no choice of its own: it comes with a row of gemm_w8a8, for the convolutions that fit it.
+void add_winograd(std::vector<Line>& list) {
+  std::vector<Line> lines;
+  for (const kernels::GemmIntRow& row : kernels::gemm_w8a8_rows()) {
+    if (row.winograd == nullptr) continue;
+    Line line{{"winograd_w8a8", row.isa, row.winograd->name}, false, {}};
+    for (const Line& product : list) {
+      if (product.info.name == row.name) line.is_chosen = product.is_chosen;
+    }
+    line.why = line.is_chosen ? std::string("for 3x3 convolutions of stride 1, beside ") + row.name
+                              : std::string("comes with ") + row.name + ", which was not taken";
+    lines.push_back(std::move(line));
+  }
+  list.insert(list.end(), lines.begin(), lines.end());
+}
 
 // Tables stand in order of preference, so the last row that may run is the one that is taken.
 Result<std::vector<Line>> lines() {
@@ -44,6 +62,7 @@ Result<std::vector<Line>> lines() {
       line.why = "a later row is faster here";
     }
   }
+  add_winograd(list);
   return list;
 }
 

@@ -1,5 +1,6 @@
 """Bad input: one message, the right exit code, nothing half-written."""
 
+import json
 import os
 import resource
 import signal
@@ -276,3 +277,23 @@ def test_forced_instruction_set_the_host_lacks(ready):
     message = refused(ready, CONFIG, "CTK_ISA", "arm_neondot", "scalar", env={"CTK_ISA": "arm_neondot"})
     assert "scalar" in message
     refused(ready, CONFIG, "CTK_ISA", "sse9", env={"CTK_ISA": "sse9"})
+
+
+@pytest.mark.parametrize("isa", ["x86_avx512vnni", "x86_avxvnni"])
+def test_forcing_a_dot_product_set_leaves_the_other_kinds_on_avx2(compress_run, isa):
+    outcome = compress_run("kernels", "--why", "--json", env={"CTK_ISA": isa})
+    if outcome.code != 0:
+        pytest.skip(f"this processor has no {isa}")
+    chosen = {row["kind"]: row["isa"] for row in json.loads(outcome.out)["kernels"] if row["chosen"]}
+    assert chosen["gemm_w8a8"] == isa
+    assert {chosen[kind] for kind in ("depthwise_w8a8", "eltwise", "pool", "gemm_fp32")} == {"x86_avx2"}
+
+
+def test_the_winograd_row_is_listed(compress_run):
+    rows = json.loads(compress_run("kernels", "--why", "--json").out)["kernels"]
+    winograd = [row for row in rows if row["kind"] == "winograd_w8a8"]
+    if not any(row["isa"].startswith("x86") for row in rows):
+        pytest.skip("only the x86 rows have one")
+    taken = next(row for row in rows if row["kind"] == "gemm_w8a8" and row["chosen"])
+    assert winograd and all(row["why"] for row in winograd)
+    assert [row["chosen"] for row in winograd] == [row["isa"] == taken["isa"] for row in winograd]
