@@ -206,7 +206,15 @@ bool is_at_or_below(std::string_view path, std::string_view section) {
 }  // namespace
 
 std::string to_string(const Problem& problem) {
-  return problem.where + ": " + (problem.path.empty() ? "" : problem.path + ": ") + problem.message;
+  // "--set stages.quantize.scheme" says the path already, without positions.
+  std::string plain;
+  bool is_inside = false;
+  for (const char letter : problem.path) {
+    is_inside = letter == '[' || (is_inside && letter != ']');
+    if (!is_inside && letter != ']') plain += letter;
+  }
+  const bool is_told = problem.path.empty() || problem.where == "--set " + plain;
+  return problem.where + ": " + (is_told ? "" : problem.path + ": ") + problem.message;
 }
 
 bool PipelineConfig::has_stage(std::string_view name) const {

@@ -74,7 +74,8 @@ class TreeCheck {
   void section(const YamlNode& node, const std::string& path, const Place& place) {
     into_.sections[path] = {place.where, place.path};
     if (node.kind != YamlNode::Kind::map && node.kind != YamlNode::Kind::null) {
-      problem(place, "expected a map of keys (" + joined(children_of(path)) + "), found " + describe(node));
+      problem(place, "expected a map of keys (" + joined(children_of(path)) + "), found " + describe(node) +
+                         ". Write its keys below it.");
       return;
     }
     std::map<std::string, std::string> seen;
@@ -141,15 +142,19 @@ class TreeCheck {
 
   void unavailable(const Place& place, const std::string& what, std::string_view needs) {
     into_.unavailable.push_back(
-        {place.where, place.path, what + " needs " + std::string(needs) + ", which this build does not have"});
+        {place.where, place.path,
+         what + " needs " + std::string(needs) + ", which this build does not have. Leave it out."});
   }
 
   void stages(const YamlNode& node, const Place& place) {
     if (node.kind != YamlNode::Kind::list) {
-      problem(place, "expected a list of stages (\"- calibrate: {...}\"), found " + describe(node));
+      problem(place, "expected a list of stages (\"- calibrate: {...}\"), found " + describe(node) +
+                         ". Write its keys below it.");
       return;
     }
-    if (node.items.empty()) problem(place, "expected at least one stage, found an empty list");
+    if (node.items.empty())
+      problem(place,
+              "expected at least one stage, found an empty list. Add one, such as \"- calibrate: {method: mse}\".");
     for (std::size_t i = 0; i < node.items.size(); ++i) {
       stage(node.items[i], place.path + "[" + std::to_string(i) + "]");
     }
@@ -164,7 +169,8 @@ class TreeCheck {
       return stage_body(item.text, nothing, {item.where, below(shown_path, item.text)});
     }
     if (item.kind != YamlNode::Kind::map || item.entries.empty()) {
-      problem(place, "expected a stage like \"calibrate: {method: mse}\", found " + describe(item));
+      problem(place,
+              "expected a stage like \"calibrate: {method: mse}\", found " + describe(item) + ". Name the stage.");
       return;
     }
     const auto is_stage = [](const auto& entry) { return find_name(NameKind::stage, entry.first.text) != nullptr; };

@@ -53,12 +53,18 @@ void apply_override(YamlNode& root, const std::string& assignment, std::vector<P
   const std::string path = assignment.substr(0, equals);
   const std::string where = "--set " + path;
   if (equals == std::string::npos || path.empty()) {
-    problems.push_back({"--set " + assignment, "", "expected key=value, found \"" + assignment + "\""});
+    problems.push_back({"--set", "", "expected key=value, found \"" + assignment + "\". Write --set key=value."});
     return;
   }
   Result<YamlNode> value = parse_yaml(assignment.substr(equals + 1), where);
   if (!value) {
-    problems.push_back({where, "", "expected a YAML value, found \"" + assignment.substr(equals + 1) + "\""});
+    problems.push_back(
+        {where, "",
+         "expected a YAML value, found \"" + assignment.substr(equals + 1) + "\". Close its brackets and quotes."});
+    return;
+  }
+  if (value->kind == YamlNode::Kind::null) {
+    problems.push_back({where, "", "expected a value after \"=\", found nothing. Write --set " + path + "=VALUE."});
     return;
   }
   set_where(*value, where);
@@ -79,7 +85,9 @@ void apply_override(YamlNode& root, const std::string& assignment, std::vector<P
     }
     if (node->kind == YamlNode::Kind::null) node->kind = YamlNode::Kind::map;
     if (node->kind != YamlNode::Kind::map) {
-      problems.push_back({where, path, "expected a map above \"" + segments[i] + "\", found " + describe(*node)});
+      problems.push_back({where, path,
+                          "expected a map above \"" + segments[i] + "\", found " + describe(*node) + ". Set \"" +
+                              path.substr(0, path.rfind('.')) + "\" as a whole instead."});
       return;
     }
     YamlNode* child = node->find(segments[i]);

@@ -58,7 +58,7 @@ class Rules {
     if (has_stage("sensitivity") && !has_stage("search") && !has_stage("quantize")) {
       problem("stages.sensitivity",
               "expected a stage \"search\" or \"quantize\" that says which schemes to measure, "
-              "found neither");
+              "found neither. Add one of them.");
     }
   }
 
@@ -100,7 +100,7 @@ class Rules {
       const std::int64_t* bits = values_.get<std::int64_t>("stages.quantize.activation_bits");
       if (bits != nullptr && *bits != 8 && *bits != 16) {
         problem("stages.quantize.activation_bits",
-                "expected 8, or 16 for float, found \"" + std::to_string(*bits) + "\"");
+                "expected 8, or 16 for float, found \"" + std::to_string(*bits) + "\". Choose one of them.");
       }
     }
     if (has_stage("calibrate")) return;
@@ -140,14 +140,45 @@ class Rules {
     for (const std::string key : {"size", "latency", "peak_memory"}) {
       const Limit* limit = values_.get<Limit>("budget." + key);
       if (limit != nullptr && key != "latency" && !limit->is_share && limit->value < 1) {
-        problem("budget." + key, "expected at least 1 B, found \"" + to_text(*limit, "B") + "\"");
+        problem("budget." + key, "expected at least 1 B, found \"" + to_text(*limit, "B") + "\". Raise it.");
       }
     }
+    for (const char* key : {"budget.metric_drop", "stages.validate.gate.metric_drop"}) drop_of_metric(key);
+    need_stage("size", {"search", "export"}, "export: {formats: [bundle]}");
+    need_stage("latency", {"search", "validate"}, "validate: {}");
+    need_stage("peak_memory", {"validate"}, "validate: {}");
+    need_stage("metric_drop", {"validate"}, "validate: {}");
     if (allowed != nullptr && !values_.has_section("data.evaluate")) {
       problem("budget.metric_drop",
               "expected data.evaluate to measure it on, found none. Add \"evaluate: {path: ...}\" "
               "to data.");
     }
+  }
+
+  // The float network against itself is 0 for kl and mse and infinite for sqnr_db.
+  void drop_of_metric(const std::string& key) {
+    const MetricDrop* drop = values_.get<MetricDrop>(key);
+    const std::string* metric = values_.get<std::string>("data.evaluate.metric");
+    if (drop == nullptr || metric == nullptr) return;
+    if (*metric == "sqnr_db") {
+      problem(key,
+              "expected a metric that can drop, found \"sqnr_db\", which is infinite for the float network itself. "
+              "Set data.evaluate.metric to agreement, kl or mse.");
+    } else if (drop->is_relative && (*metric == "kl" || *metric == "mse")) {
+      problem(key, "expected a drop in points, since " + *metric + " has a baseline of 0 (the float network itself), " +
+                       "found \"" + to_text(*drop) + "\". Use points, an absolute limit: \"0.1 pt\".");
+    }
+  }
+
+  // A budget that no stage predicts or measures would be passed over in silence.
+  void need_stage(const std::string& budget, std::vector<std::string_view> any_of, const std::string& remedy) {
+    const std::string key = "budget." + budget;
+    if (!values_.has(key)) return;
+    if (std::ranges::any_of(any_of, [this](std::string_view stage) { return has_stage(stage); })) return;
+    std::string list;
+    for (const std::string_view stage : any_of) list += (list.empty() ? "\"" : " or \"") + std::string(stage) + "\"";
+    problem(key, "expected a stage " + list + " that measures it, found none. Add \"- " + remedy +
+                     "\" to stages, or remove the budget.");
   }
 
   void prune() {
@@ -178,7 +209,7 @@ class Rules {
     values_.unavailable.push_back({given.where, given.shown_path,
                                    "model \"" + *model + "\" needs " +
                                        (is_gguf ? "the GGUF reader" : "the reader of checkpoint folders") +
-                                       ", which this build does not have (it reads .onnx files)"});
+                                       ", which this build does not have. Give an .onnx file."});
   }
 
   CheckedValues& values_;

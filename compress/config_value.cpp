@@ -69,11 +69,17 @@ class ValueCheck {
     return false;
   }
   void unavailable(const YamlNode& node, const std::string& what, std::string_view needs) {
-    into_.unavailable.push_back({node.where.empty() ? place_.where : node.where, place_.path,
-                                 what + " needs " + std::string(needs) + ", which this build does not have"});
+    into_.unavailable.push_back(
+        {node.where.empty() ? place_.where : node.where, place_.path,
+         what + " needs " + std::string(needs) + ", which this build does not have. Leave it out or choose another."});
   }
   bool wrong_type(const YamlNode& node) {
-    return fail(node, "expected " + std::string(title_of(row_.kind)) + ", found " + describe(node));
+    return fail(node, "expected " + std::string(title_of(row_.kind)) + ", found " + describe(node) + remedy(node));
+  }
+  static std::string remedy(const YamlNode& node) {
+    if (node.kind == YamlNode::Kind::null) return ". Give the key a value, or remove the key.";
+    if (node.kind == YamlNode::Kind::scalar) return ". Mend the value.";
+    return ". Write one value.";
   }
   bool scalar(const YamlNode& node) {
     return node.kind == YamlNode::Kind::scalar && !node.text.empty() ? true : wrong_type(node);
@@ -81,12 +87,12 @@ class ValueCheck {
 
   std::optional<KeyValue> text(const YamlNode& node) {
     if (!scalar(node)) return {};
-    if (row_.path == "data.*.on_bad_sample" && node.text != "fail" && node.text != "skip") {
-      fail(node, "expected fail or skip, found \"" + node.text + "\"");
+    if (row_.path == "data.*.on_bad_sample" && node.text != "error" && node.text != "skip") {
+      fail(node, "expected error or skip, found \"" + node.text + "\". Choose one of them.");
       return {};
     }
     if (row_.path == "stages.search.groups" && node.text != "auto" && node.text != "none") {
-      fail(node, "expected auto or none, found \"" + node.text + "\"");
+      fail(node, "expected auto or none, found \"" + node.text + "\". Choose one of them.");
       return {};
     }
     return node.text;
@@ -136,7 +142,7 @@ class ValueCheck {
     }
     const double as_double = static_cast<double>(value);
     if (error != std::errc() || as_double < row_.least || as_double > row_.most) {
-      fail(node, "expected " + range("an integer") + ", found \"" + node.text + "\"");
+      fail(node, "expected " + range("an integer") + ", found \"" + node.text + "\". Choose a value in that range.");
       return {};
     }
     return value;
@@ -152,7 +158,7 @@ class ValueCheck {
 
   std::optional<double> number(const YamlNode& node) {
     if (node.kind != YamlNode::Kind::scalar) {
-      fail(node, "expected a number, found " + describe(node));
+      fail(node, "expected a number, found " + describe(node) + remedy(node));
       return {};
     }
     if (!unquoted(node, "a number")) return {};
@@ -162,7 +168,7 @@ class ValueCheck {
       return {};
     }
     if (*value < row_.least || *value > row_.most) {
-      fail(node, "expected " + range("a number") + ", found \"" + node.text + "\"");
+      fail(node, "expected " + range("a number") + ", found \"" + node.text + "\". Choose a value in that range.");
       return {};
     }
     return *value;
@@ -179,6 +185,8 @@ class ValueCheck {
     return *value;
   }
 
+  static std::string advice(std::string guess) { return guess.empty() ? ". Choose one of the known." : guess; }
+
   bool check_name(const YamlNode& node) {
     const NameRow* found = find_name(*row_.names, node.text);
     const std::string title(title_of(*row_.names));
@@ -190,13 +198,13 @@ class ValueCheck {
     std::string list;
     for (const std::string_view name : known) list += (list.empty() ? "" : ", ") + std::string(name);
     return fail(node, "expected a known " + title + " (" + list + "), found \"" + node.text + "\"" +
-                          did_you_mean(node.text, known));
+                          advice(did_you_mean(node.text, known)));
   }
 
   bool check_scheme(const YamlNode& node) {
     const Result<QuantScheme> scheme = parse_scheme(node.text);
     if (!scheme) {
-      return fail(node, scheme.error().message + did_you_mean(node.text, list_names(NameKind::scheme)));
+      return fail(node, scheme.error().message + advice(did_you_mean(node.text, list_names(NameKind::scheme))));
     }
     const std::string_view needs = scheme_needs(*scheme);
     if (!needs.empty()) unavailable(node, "scheme \"" + node.text + "\"", needs);
@@ -217,14 +225,14 @@ class ValueCheck {
     }
     const bool may_be_empty = row_.fallback != "!";
     if (node.items.empty() && !may_be_empty) {
-      fail(node, "expected " + std::string(title_of(row_.kind)) + ", found an empty list");
+      fail(node, "expected " + std::string(title_of(row_.kind)) + ", found an empty list. Add one, or remove the key.");
       return {};
     }
     std::vector<std::string> list;
     bool is_good = true;
     for (const YamlNode& item : node.items) {
       if (item.kind != YamlNode::Kind::scalar || item.text.empty()) {
-        is_good = fail(item, "expected a word, found " + describe(item));
+        is_good = fail(item, "expected a word, found " + describe(item) + ". Write one word.");
       } else if (std::ranges::find(list, item.text) != list.end()) {
         is_good = fail(item, "expected each entry once, found \"" + item.text + "\" again. Remove one.");
       } else if (!check(item)) {
@@ -246,7 +254,7 @@ class ValueCheck {
       return list;
     }
     if (node.kind != YamlNode::Kind::list || node.items.empty()) {
-      fail(node, "expected a number or a list of numbers, found " + describe(node));
+      fail(node, "expected a number or a list of numbers, found " + describe(node) + ". Write one, or [1, 2, 3].");
       return {};
     }
     bool is_good = true;
@@ -261,7 +269,7 @@ class ValueCheck {
 
   std::optional<KeyValue> text_map(const YamlNode& node) {
     if (node.kind != YamlNode::Kind::map || node.entries.empty()) {
-      fail(node, "expected a map like {input: x}, found " + describe(node));
+      fail(node, "expected a map like {input: x}, found " + describe(node) + ". Write one.");
       return {};
     }
     PairList pairs;

@@ -76,7 +76,7 @@ Result<double> parse_number(std::string_view text) {
   double number = 0;
   std::string_view rest;
   if (!split_number(text, number, rest) || !rest.empty()) {
-    return config_error("expected a number, found \"" + std::string(text) + "\"");
+    return config_error("expected a number, found \"" + std::string(text) + "\". Write it without a unit.");
   }
   return number;
 }

@@ -18,6 +18,8 @@ class Converter {
     return mark.is_null() ? file_name_ : file_name_ + ":" + std::to_string(mark.line + 1);
   }
 
+  const std::vector<YAML::Mark>& quoted() const { return quoted_; }
+
   Result<YamlNode> convert(const YAML::Node& source, int level) {
     YamlNode node;
     node.where = where(source.Mark());
@@ -33,6 +35,7 @@ class Converter {
         node.kind = YamlNode::Kind::scalar;
         node.text = source.Scalar();
         node.is_quoted = source.Tag() == "!";
+        if (node.is_quoted) quoted_.push_back(source.Mark());
         break;
       case YAML::NodeType::Sequence:
         node.kind = YamlNode::Kind::list;
@@ -45,8 +48,10 @@ class Converter {
         node.kind = YamlNode::Kind::map;
         for (const auto& entry : source) {
           if (!entry.first.IsScalar()) {
-            return config_error(where(entry.first.Mark()) + ": expected a word as key, found a list or a map");
+            return config_error(where(entry.first.Mark()) +
+                                ": expected a word as key, found a list or a map. Write a word before the colon.");
           }
+          if (entry.first.Tag() == "!") quoted_.push_back(entry.first.Mark());
           CTK_TRY(YamlNode child, convert(entry.second, level + 1));
           node.entries.emplace_back(YamlNode::Key{entry.first.Scalar(), where(entry.first.Mark())}, std::move(child));
         }
@@ -58,7 +63,32 @@ class Converter {
  private:
   std::string file_name_;
   int count_ = 0;
+  std::vector<YAML::Mark> quoted_;  // where quoted texts begin
 };
+
+// The parser takes the end of the file for the end of a quoted text. Line of the first text that is not closed, or 0.
+int open_quote(const std::vector<YAML::Mark>& marks, const std::string& text) {
+  std::vector<std::size_t> lines{0};
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\n') lines.push_back(i + 1);
+  }
+  for (const YAML::Mark& mark : marks) {
+    if (mark.is_null() || static_cast<std::size_t>(mark.line) >= lines.size()) continue;
+    std::size_t at = lines[static_cast<std::size_t>(mark.line)] + static_cast<std::size_t>(mark.column);
+    if (at >= text.size() || (text[at] != '"' && text[at] != '\'')) continue;
+    const char quote = text[at];
+    for (++at; at < text.size() && text[at] != quote; ++at) {
+      if (text[at] == '\\' && quote == '"') ++at;
+    }
+    // A doubled quote inside '...' ends one part and begins the next, which is closed or not in its turn.
+    while (quote == '\'' && at + 1 < text.size() && text[at + 1] == quote) {
+      for (at += 2; at < text.size() && text[at] != quote; ++at) {
+      }
+    }
+    if (at >= text.size()) return mark.line + 1;
+  }
+  return 0;
+}
 
 }  // namespace
 
@@ -100,11 +130,18 @@ Result<YamlNode> parse_yaml(const std::string& text, const std::string& file_nam
       return config_error(converter.where(documents[1].Mark()) + ": expected one YAML document, found " +
                           std::to_string(documents.size()) + ". Remove the \"---\" between them.");
     }
-    return converter.convert(documents[0], 0);
+    CTK_TRY(YamlNode root, converter.convert(documents[0], 0));
+    if (const int line = open_quote(converter.quoted(), text)) {
+      return config_error(file_name + ":" + std::to_string(line) +
+                          ": expected YAML, found a syntax error: a quoted text that does not end. Close the quote.");
+    }
+    return root;
   } catch (const YAML::Exception& error) {
-    return config_error(converter.where(error.mark) + ": expected YAML, found a syntax error: " + error.msg + ".");
+    return config_error(converter.where(error.mark) + ": expected YAML, found a syntax error: " + error.msg +
+                        ". Mend the line.");
   } catch (const std::exception& error) {
-    return config_error(file_name + ": expected YAML, found what the parser cannot read: " + error.what() + ".");
+    return config_error(file_name + ": expected YAML, found what the parser cannot read: " + error.what() +
+                        ". Mend the file.");
   }
 }
 

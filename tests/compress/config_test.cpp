@@ -200,7 +200,7 @@ TEST(Config, OverridesReplaceBeforeChecking) {
 }
 
 TEST(Config, OverridesAreHeldToTheSameRules) {
-  EXPECT_SAYS(refusal(kGood, {"stages.quantize.bitz=4"}), "--set stages.quantize.bitz: stages[3].quantize.bitz: ");
+  EXPECT_SAYS(refusal(kGood, {"stages.quantize.bitz=4"}), "--set stages.quantize.bitz: expected one of ");
   EXPECT_SAYS(refusal(kGood, {"stages.prune.macs=0.5"}), "expected a stage of the file, found \"prune\"");
   EXPECT_SAYS(refusal(kGood, {"seed"}), "expected key=value");
   EXPECT_SAYS(refusal(kGood, {"model.x=1"}), "expected a map above");
@@ -302,6 +302,30 @@ TEST(Config, ReadsThePipelinesThatFixTheSpelling) {
     }
   }
   EXPECT_GE(count, 10);
+}
+
+TEST(ConfigRules, RefusesABudgetThatNoStageMeasures) {
+  const std::string text =
+      "model: net.onnx\noutput: out\ndata: {calibrate: {path: a.npz}, evaluate: {path: b.npz}}\n"
+      "budget: {latency: 1 ms}\nstages:\n  - calibrate: {method: mse}\n  - quantize: {scheme: w8a8_c}\n";
+  EXPECT_SAYS(refusal(text), "edge.yaml:4: budget.latency: expected a stage \"search\" or \"validate\"");
+  for (const char* other : {"peak_memory: 1 MB", "metric_drop: 1 pt", "size: 1 MB"}) {
+    EXPECT_SAYS(refusal(replaced(text, "latency: 1 ms", other)), "expected a stage");
+  }
+  EXPECT_TRUE(parsed(text + "  - export: {formats: [bundle]}\n  - validate: {}\n"));
+}
+
+TEST(ConfigRules, KnowsMetricsWhoseDropCannotBeRelative) {
+  const std::string text = replaced(kGood, "labels: y, metric: top1", "metric: kl");
+  EXPECT_SAYS(refusal(replaced(text, "metric_drop: 1.0 pt}\n", "metric_drop: 1 %}\n")), "Use points");
+  EXPECT_TRUE(parsed(text));
+  EXPECT_SAYS(refusal(replaced(text, "metric: kl", "metric: sqnr_db")), "infinite for the float network");
+}
+
+TEST(ConfigYaml, TellsTheLineOfAQuoteThatIsNotClosed) {
+  EXPECT_SAYS(refusal("model: net.onnx\noutput: \"out\nstages: []\n"),
+              "edge.yaml:2: expected YAML, found a syntax error");
+  EXPECT_SAYS(refusal("model: 'it''s\noutput: out\n"), "edge.yaml:1: expected YAML");
 }
 
 }  // namespace
