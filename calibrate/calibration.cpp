@@ -38,9 +38,9 @@ Status RangeCollector::begin_pass(int pass) {
       continue;
     }
     if (state.extent.count == 0) {
-      return input_error(
-          "calibrate: value \"" + state.name +
-          "\": expected at least one element in the first pass, found none. Is the calibration set empty?");
+      return input_error("value \"" + state.name +
+                         "\": expected at least one element in the first pass, found none: the calibration set is "
+                         "empty. Check data.calibrate");
     }
     state.second_count = 0;
     state.histogram.reset();
@@ -59,7 +59,7 @@ Status RangeCollector::observe(std::size_t value_index, std::span<const float> d
     const std::size_t per_sample = std::max<std::size_t>(1, data.size() / std::max<std::size_t>(1, sample_count));
     const std::size_t sample = first_sample_index + bad / per_sample;
     const char* found = std::isnan(data[bad]) ? "NaN" : data[bad] > 0 ? "+infinity" : "-infinity";
-    return input_error("calibrate: value \"" + state.name + "\", sample " + std::to_string(sample) +
+    return input_error("value \"" + state.name + "\", sample " + std::to_string(sample) +
                        ": expected finite numbers, found " + found + " at element " + std::to_string(bad % per_sample) +
                        ". Remove or repair this sample");
   }
@@ -75,7 +75,7 @@ Status RangeCollector::observe(std::size_t value_index, std::span<const float> d
 
 Status RangeCollector::check_same_data(const State& state) const {
   if (passes() == 1 || state.second_count == state.extent.count) return {};
-  return input_error("calibrate: value \"" + state.name + "\": expected the same data in both passes, found " +
+  return input_error("value \"" + state.name + "\": expected the same data in both passes, found " +
                      std::to_string(state.extent.count) + " elements in the first and " +
                      std::to_string(state.second_count) + " in the second. Use a source that repeats");
 }
@@ -103,14 +103,13 @@ Result<std::vector<Range>> RangeCollector::finish() const {
   if (pass_ + 1 != passes()) return internal_error("calibrate: finish() before the last pass");
   const bool is_empty = std::all_of(states_.begin(), states_.end(), [](const State& s) { return s.samples == 0; });
   if (is_empty && !states_.empty()) {
-    return input_error(
-        "calibrate: the calibration set is empty: expected at least one sample, found 0. Check data.calibrate");
+    return input_error("the calibration set is empty: expected at least one sample, found 0. Check data.calibrate");
   }
   std::vector<Range> ranges;
   for (const State& state : states_) {
     if (state.extent.count == 0) {
-      return input_error("calibrate: value \"" + state.name + "\": expected at least one element, found none in " +
-                         std::to_string(state.samples) + " samples");
+      return input_error("value \"" + state.name + "\": expected at least one element, found none in " +
+                         std::to_string(state.samples) + " samples. Give samples for which it is not empty");
     }
     CTK_CHECK(check_same_data(state));
     ranges.push_back(range_of(state));

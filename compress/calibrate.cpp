@@ -1,4 +1,6 @@
 // The calibrate stage: runs the float network over the calibration split and turns what it sees into ranges.
+#include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -14,14 +16,14 @@ using nlohmann::json;
 // Mean per channel (dimension 1) of the inputs of layers, for bias correction. Sums in double, in sample order.
 class MeanCollector {
  public:
-  explicit MeanCollector(const graph::Graph& graph) : graph_(graph) {
+  explicit MeanCollector(const graph::Graph& graph) : graph_(&graph) {
     for (const graph::Layer& layer : graph::layers_of(graph)) wanted_.insert(layer.input);
   }
 
   void observe(graph::ValueId id, const TensorView& data, bool channels_last) {
     if (!wanted_.contains(id) || data.shape.size() < 2) return;
     const auto channels = static_cast<std::size_t>(channels_last ? data.shape.back() : data.shape[1]);
-    auto& sums = sums_[graph_.value(id).name];
+    auto& sums = sums_[graph_->value(id).name];
     sums.resize(channels, 0.0);
     const auto values = data.values<float>();
     std::size_t inner = 1;
@@ -29,7 +31,7 @@ class MeanCollector {
       for (std::size_t d = 2; d < data.shape.size(); ++d) inner *= static_cast<std::size_t>(data.shape[d]);
     }
     for (std::size_t i = 0; i < values.size(); ++i) sums[i / inner % channels] += static_cast<double>(values[i]);
-    counts_[graph_.value(id).name] += values.size() / std::max<std::size_t>(channels, 1);
+    counts_[graph_->value(id).name] += values.size() / std::max<std::size_t>(channels, 1);
   }
 
   json to_json() const {
@@ -43,39 +45,101 @@ class MeanCollector {
   }
 
  private:
-  const graph::Graph& graph_;
+  const graph::Graph* graph_;
   std::set<graph::ValueId> wanted_;
   std::map<std::string, std::vector<double>> sums_;
   std::map<std::string, std::uint64_t> counts_;
 };
 
-Result<std::string> collect(Session& session) {
-  const graph::Graph& graph = session.model.graph;
-  const data::Split& split = *session.splits.calibrate;
-  CTK_TRY(const std::vector<graph::ValueId> values,
-          quantization::values_to_observe(graph, session.model.sample_shapes));
-  std::vector<std::string> names;
+// A sample that gives NaN or Inf inside the network.
+struct BadSample {
+  std::string value, reason;
+};
+using BadSamples = std::map<std::size_t, BadSample>;  // by position in the split
+
+// Where observed values go, and which of their elements belong to which sample.
+struct Observed {
+  const graph::Graph& graph;
+  std::vector<graph::ValueId> values;
   std::map<graph::ValueId, std::size_t> index_of;
-  for (graph::ValueId id : values) {
-    index_of[id] = names.size();
-    names.push_back(graph.value(id).name);
+  std::size_t batch = 1;  // samples at a time
+
+  // Samples of a value in a batch of `count`: outer dimensions may be folded into the first, [N * tokens, features].
+  std::size_t samples_in(const TensorView& data, std::size_t count) const {
+    const auto outer = data.shape.empty() ? std::size_t{1} : static_cast<std::size_t>(data.shape[0]);
+    return outer % count == 0 ? count : outer;
   }
+};
+
+// One walk over the split that finds every sample with NaN or Inf in an observed value. Errors: input (a bad value
+// that belongs to no single sample).
+Result<BadSamples> find_bad_samples(const Observed& observed, const data::Split& split) {
+  BadSamples bad;
+  std::size_t first = 0;
+  const auto observe = [&](graph::ValueId id, const TensorView& data, bool) -> Status {
+    const std::size_t count = std::min(observed.batch, split.count() - first);
+    const auto values = data.values<float>();
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (std::isfinite(values[i])) continue;
+      const std::string& name = observed.graph.value(id).name;
+      if (observed.samples_in(data, count) != count) {
+        return input_error("value \"" + name + "\": expected finite numbers, found " + std::to_string(values[i]) +
+                           ", which belongs to no single sample of the batch that could be skipped. Repair the data");
+      }
+      const std::size_t each = values.size() / count;
+      bad.emplace(first + i / each, BadSample{name, "element " + std::to_string(i % each) + " is " +
+                                                        (std::isnan(values[i]) ? "NaN" : "infinite")});
+      i = (i / each + 1) * each - 1;  // on to the next sample
+    }
+    return {};
+  };
+  CTK_CHECK(for_each_batch(observed.graph, split, observe, observed.values,
+                           [&](const std::vector<Tensor>&, const data::Batch&, std::size_t at) -> Status {
+                             first = at + observed.batch;
+                             return {};
+                           }));
+  return bad;
+}
+
+// Takes the bad samples out of the split and tells of them.
+json leave_out(const BadSamples& bad, data::Split& split) {
+  json rows = json::array();
+  std::vector<std::size_t> kept;
+  for (std::size_t i = 0; i < split.indices.size(); ++i) {
+    const auto found = bad.find(i);
+    if (found == bad.end()) {
+      kept.push_back(split.indices[i]);
+      continue;
+    }
+    rows.push_back({{"position", i},
+                    {"index", split.source->row(split.indices[i])},
+                    {"sample", split.source->where(split.indices[i])},
+                    {"tensor", found->second.value},
+                    {"reason", found->second.reason}});
+  }
+  split.indices = std::move(kept);
+  return rows;
+}
+
+Result<std::vector<calibrate::Range>> collect_ranges(Session& session, const Observed& observed,
+                                                     const data::Split& split, MeanCollector& means) {
+  std::vector<std::string> names;
+  for (graph::ValueId id : observed.values) names.push_back(observed.graph.value(id).name);
   calibrate::ObserverOptions options;
   options.method = session.config.calibrate->method;
   options.percentile = session.config.calibrate->percentile;
   CTK_TRY(calibrate::RangeCollector collector, calibrate::RangeCollector::create(options, names));
-  MeanCollector means(graph);
   const int passes = collector.passes();
   for (int pass = 0; pass < passes; ++pass) {
     CTK_CHECK(collector.begin_pass(pass));
     std::size_t first = 0;  // of the batch that is being observed
     const auto observe = [&](graph::ValueId id, const TensorView& data, bool channels_last) -> Status {
       if (pass == 0) means.observe(id, data, channels_last);
-      const auto samples = data.shape.empty() ? std::size_t{1} : static_cast<std::size_t>(data.shape[0]);
-      return collector.observe(index_of.at(id), data.values<float>(), first, samples);
+      const std::size_t count = std::min(observed.batch, split.count() - first);
+      return collector.observe(observed.index_of.at(id), data.values<float>(), first, observed.samples_in(data, count));
     };
     CTK_CHECK(for_each_batch(
-        graph, split, observe, values,
+        observed.graph, split, observe, observed.values,
         [&](const std::vector<Tensor>&, const data::Batch& batch, std::size_t at) -> Status {
           first = at + (batch.inputs.empty() ? 0 : static_cast<std::size_t>(batch.inputs[0].shape()[0]));
           session.advance((static_cast<std::int64_t>(first) + pass * static_cast<std::int64_t>(split.count())) /
@@ -83,9 +147,38 @@ Result<std::string> collect(Session& session) {
           return {};
         }));
   }
-  CTK_TRY(const std::vector<calibrate::Range> ranges, collector.finish());
+  return collector.finish();
+}
+
+Result<std::string> collect(Session& session) {
+  const graph::Graph& graph = session.model.graph;
+  CTK_TRY(std::vector<graph::ValueId> values,
+          quantization::values_to_observe(graph, session.model.sample_shapes));
+  Observed observed{graph, std::move(values), {}, 1};
+  for (graph::ValueId id : observed.values) observed.index_of.emplace(id, observed.index_of.size());
+  data::Split split = *session.splits.calibrate;
+  observed.batch = std::min(batch_size(graph), std::max<std::size_t>(1, split.count()));
+  json skipped = json::array();
+  MeanCollector means(graph);
+  auto ranges = collect_ranges(session, observed, split, means);
+  const bool may_skip = split.source->spec().on_bad_sample == data::BadSample::skip;
+  if (!ranges && ranges.error().code == ErrorCode::input && may_skip) {
+    CTK_TRY(const BadSamples bad, find_bad_samples(observed, split));
+    if (bad.empty()) return std::move(ranges).error();
+    if (bad.size() == split.count()) {
+      return input_error(split.path() + ": expected samples that can be used, found none: all " +
+                         std::to_string(bad.size()) + " were skipped, the first because value \"" +
+                         bad.begin()->second.value + "\": " + bad.begin()->second.reason +
+                         ". Repair the data or the model");
+    }
+    skipped = leave_out(bad, split);
+    observed.batch = std::min(batch_size(graph), split.count());
+    means = MeanCollector(graph);
+    ranges = collect_ranges(session, observed, split, means);
+  }
+  if (!ranges) return std::move(ranges).error();
   json rows = json::array();
-  for (const calibrate::Range& range : ranges) {
+  for (const calibrate::Range& range : *ranges) {
     rows.push_back({{"value", range.value},
                     {"low", range.low},
                     {"high", range.high},
@@ -93,7 +186,29 @@ Result<std::string> collect(Session& session) {
                     {"method", range.method},
                     {"source", range.note.empty() ? range.source : range.source + "; " + range.note}});
   }
-  return json{{"ranges", rows}, {"means", means.to_json()}}.dump(1);
+  return json{{"ranges", rows}, {"means", means.to_json()}, {"skipped", skipped}}.dump(1);
+}
+
+// The split without the samples that were left out, so that what is counted later is what was seen.
+Status restore_skipped(Session& session, const json& rows) {
+  if (rows.empty()) return {};
+  data::Split& split = *session.splits.calibrate;
+  for (auto row = rows.rbegin(); row != rows.rend(); ++row) {
+    const auto position = (*row)["position"].get<std::size_t>();
+    if (position >= split.indices.size()) return internal_error("the calibrate artifact skips a sample there is not");
+    split.indices.erase(split.indices.begin() + static_cast<std::ptrdiff_t>(position));
+  }
+  for (const json& row : rows) {
+    session.report.skipped_samples.push_back({"calibrate", row["index"], row["sample"], row["tensor"], row["reason"]});
+  }
+  for (exporter::SplitRow& row : session.report.splits) {
+    if (row.name == "calibrate") row.count = static_cast<std::int64_t>(split.count());
+  }
+  session.warn("samples_skipped", "calibrate: " + std::to_string(rows.size()) + " bad samples skipped, the first " +
+                                      rows[0]["sample"].get<std::string>() + ", value \"" +
+                                      rows[0]["tensor"].get<std::string>() +
+                                      "\": " + rows[0]["reason"].get<std::string>());
+  return {};
 }
 
 Status restore(Session& session, const std::string& text) {
@@ -114,13 +229,13 @@ Status restore(Session& session, const std::string& text) {
   }
   for (const auto& [name, mean] : artifact["means"].items())
     session.input_means[name] = mean.get<std::vector<double>>();
-  return {};
+  return restore_skipped(session, artifact["skipped"]);
 }
 
 }  // namespace
 
 Status run_calibrate(Session& session, bool& cached) {
-  if (!session.splits.calibrate) return input_error("calibrate: there is no calibration data. Give data.calibrate");
+  if (!session.splits.calibrate) return input_error("expected calibration data, found none. Give data.calibrate");
   session.fingerprint = stage_fingerprint(session, "calibrate", {session.splits.calibrate->fingerprint});
   auto artifact = session.cache.get("calibrate", session.fingerprint);
   cached = artifact.has_value();

@@ -1,6 +1,7 @@
 #include "compress/evaluate.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "compress/interrupt.h"
 #include "compress/model.h"
@@ -35,9 +36,13 @@ std::size_t fixed_batch(const graph::Graph& graph, std::size_t fallback) {
   return fallback;
 }
 
+std::size_t batch_size(const graph::Graph& graph) {
+  return fixed_batch(graph, kBatch);
+}
+
 Status for_each_batch(const graph::Graph& graph, const data::Split& split, const graph::ValueObserver& observer,
                       const std::vector<graph::ValueId>& keep, const BatchVisitor& each) {
-  const std::size_t step = std::min(fixed_batch(graph, kBatch), std::max<std::size_t>(split.count(), 1));
+  const std::size_t step = std::min(batch_size(graph), std::max<std::size_t>(split.count(), 1));
   std::unique_ptr<runtime::CpuExecutor> executor;
   for (std::size_t first = 0; first < split.count(); first += step) {
     CTK_CHECK(check_interrupt());
@@ -105,7 +110,9 @@ Result<Evaluation> evaluate(const graph::Graph& graph, const data::Split& split,
   if (reference != nullptr) {
     CTK_TRY(result.agreement, agreement.value());
     CTK_TRY(result.kl, kl.value());
-    CTK_TRY(result.sqnr_db, sqnr.value());
+    // Has no value where the float network's outputs are all 0; only the metric asked for must have one.
+    const auto ratio = sqnr.value();
+    result.sqnr_db = ratio ? *ratio : data::MetricValue{std::numeric_limits<double>::quiet_NaN(), 0, 0};
   }
   return result;
 }

@@ -22,6 +22,7 @@ inline constexpr std::size_t kBatch = 32;  // samples at a time, where the model
 
 // Samples one run takes: the model's fixed leading dimension, or `fallback`.
 std::size_t fixed_batch(const graph::Graph& graph, std::size_t fallback);
+std::size_t batch_size(const graph::Graph& graph);  // with kBatch
 
 // Called after each batch: the graph's outputs, the batch, and the index of its first sample in the split.
 using BatchVisitor =

@@ -1,5 +1,6 @@
 #include "compress/gate.h"
 
+#include <cmath>
 #include <cstdio>
 
 #include "compress/names.h"
@@ -21,6 +22,11 @@ std::string number(double value) {
 
 Result<GateVerdict> hold_gate(const MetricDrop& limit, std::string_view metric, double baseline, double final) {
   CTK_TRY(const data::MetricInfo* info, data::find_metric(metric));
+  if (limit.is_relative && !std::isfinite(1 / baseline) && std::isfinite(baseline)) {
+    return config_error("expected a limit that fits " + std::string(metric) + " of the float network, found \"" +
+                        to_text(limit) + "\" of a baseline of " + number(baseline) +
+                        ", which is no amount. Use points, an absolute limit: \"1.0 pt\"");
+  }
   CTK_TRY(const data::Drop drop, data::drop_of(baseline, final, info->better, limit.is_relative));
   GateVerdict verdict;
   verdict.limit = limit.value;

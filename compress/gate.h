@@ -20,7 +20,7 @@ struct GateVerdict {
   std::string text;  // "top1 0.8733 -> 0.8705: drop 0.28 pt, limit 0.5 pt"
 };
 
-// Errors: config (unknown metric), input (figures that allow no verdict).
+// Errors: config (unknown metric, per cent of a baseline of 0), input (figures that are not finite).
 Result<GateVerdict> hold_gate(const MetricDrop& limit, std::string_view metric, double baseline, double final);
 
 }  // namespace ctk::pipeline

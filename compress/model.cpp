@@ -105,11 +105,11 @@ Status require_utf8_names(const Graph& graph) {
 
 }  // namespace
 
-Result<Graph> read_graph(const std::string& path) {
+Result<Graph> read_graph(const std::string& path, std::vector<std::string>* data_files) {
   CTK_TRY(const MappedFile file, MappedFile::open(path));
   if (file.bytes().empty()) return input_error(path + ": the file is empty; expected an ONNX model or a bundle");
   if (runtime::is_bundle(file.bytes())) return runtime::load_bundle(path);
-  return graph::onnx::read_model(path);
+  return graph::onnx::read_model(path, {}, data_files);
 }
 
 Result<LoadedModel> load_model(const std::string& path) {
@@ -122,7 +122,14 @@ Result<LoadedModel> load_model(const std::string& path) {
   CTK_TRY(const MappedFile file, MappedFile::open(path));
   model.file_bytes = file.bytes().size();
   model.format = runtime::is_bundle(file.bytes()) ? "bundle" : "onnx";
-  CTK_TRY(model.source, read_graph(path));
+  std::vector<std::string> data_files;
+  CTK_TRY(model.source, read_graph(path, &data_files));
+  model.files = {path};
+  for (const std::string& data_file : data_files) {
+    model.files.push_back(data_file);
+    CTK_TRY(const MappedFile data, MappedFile::open(data_file));
+    model.file_bytes += data.bytes().size();
+  }
   if (auto named = require_utf8_names(model.source); !named) return std::move(named).error().with_context(path);
   model.notes = model.source.reader_notes;
   model.graph = model.source.clone();

@@ -11,10 +11,11 @@
 namespace ctk::pipeline {
 
 struct LoadedModel {
-  graph::Graph source;         // as read
-  graph::Graph graph;          // after passes: what every stage works on
-  std::string format;          // "onnx", "bundle"
-  std::size_t file_bytes = 0;  // with external data
+  graph::Graph source;             // as read
+  graph::Graph graph;              // after passes: what every stage works on
+  std::string format;              // "onnx", "bundle"
+  std::size_t file_bytes = 0;      // with external data
+  std::vector<std::string> files;  // the model's own file first, then its external data files
   std::vector<graph::PassOutcome> passes;
   double rewrite_error = 0;         // largest relative difference of outputs before and after the passes
   bool has_float_function = false;  // no codes in it, so that passes can be held to its outputs
@@ -26,8 +27,8 @@ struct LoadedModel {
 
 // Errors: input (missing, damaged, NaN in a weight, passes that change the function: says by how much).
 Result<LoadedModel> load_model(const std::string& path);
-// Reads without passes or checks: for `graph show`.
-Result<graph::Graph> read_graph(const std::string& path);
+// Reads without passes or checks: for `graph show`. `data_files` as in graph/onnx/read.h.
+Result<graph::Graph> read_graph(const std::string& path, std::vector<std::string>* data_files = nullptr);
 
 // Inputs the data layer needs to know: name, dtype, sample shape (leading dimension dropped).
 std::vector<data::InputInfo> input_infos(const graph::Graph& graph);

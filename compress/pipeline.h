@@ -52,8 +52,9 @@ struct CheckReport {
   std::vector<exporter::BudgetRow> budget;                               // limits against what is reachable
   std::vector<exporter::WarningRow> warnings;
 };
-// Everything that can be found wrong without work: paths, shapes, operators, patterns, schemes, reachable sizes.
-// Errors: config, input, budget_infeasible.
-Result<CheckReport> check_pipeline(const PipelineConfig& config);
+// Everything that can be found wrong without work: output folder, paths, shapes, operators, data and splits, patterns,
+// schemes, reachable sizes. What a run would refuse before its first stage is refused here in the same words.
+// `force` as in RunOptions. Errors: config, input, budget_infeasible.
+Result<CheckReport> check_pipeline(const PipelineConfig& config, bool force = false);
 
 }  // namespace ctk::pipeline

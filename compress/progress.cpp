@@ -61,6 +61,11 @@ class Lines : public ProgressSink {
     write_(name + (cached ? " done before" : " done in " + duration(seconds)) + "\n");
   }
 
+  void stage_stopped(const std::string& name, double seconds, const std::string& how) override {
+    clear();
+    write_(name + " " + how + " after " + duration(seconds) + "\n");
+  }
+
   void note(const std::string& text) override {
     clear();
     write_("  " + text + "\n");

@@ -15,6 +15,8 @@ class ProgressSink {
   virtual void stage_begin(const std::string& name, std::int64_t total) = 0;
   virtual void advance(std::int64_t done) = 0;  // so far, not since the last call
   virtual void stage_end(const std::string& name, double seconds, bool cached) = 0;
+  // Instead of stage_end; `how` is "interrupted", "refused" or "failed".
+  virtual void stage_stopped(const std::string& name, double seconds, const std::string& how) = 0;
   virtual void note(const std::string& text) = 0;  // one line worth reading now
 };
 

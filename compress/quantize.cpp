@@ -32,10 +32,7 @@ Status choose_schemes(Session& session) {
     }
   }
   if (session.schemes.empty()) {
-    std::string why;
-    for (const auto& row : session.report.skipped) why += "; " + row.name + " (" + row.op + "): " + row.reason;
-    return config_error("stages.quantize: no layer would be quantized" + why +
-                        ". Give `scheme`, put a search stage before it, or loosen `targets` and `ignore`");
+    return no_layer_error(session, session.report.skipped);
   }
   bool is_integer = false;
   for (const auto& [address, scheme] : session.schemes) is_integer = is_integer || scheme.is_integer_activation();

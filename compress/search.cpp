@@ -364,8 +364,7 @@ Status restore(Session& session, const std::string& text) {
 }  // namespace
 
 Status run_search(Session& session, bool& cached) {
-  if (session.scores.empty())
-    return config_error("search: expected a sensitivity stage before it, found no scores. Add one");
+  if (session.scores.empty()) return config_error("expected a sensitivity stage before it, found no scores. Add one");
   const BudgetConfig& budget = session.config.budget;
   std::vector<std::string> extra{session.config.fingerprint_of({"budget", "stages.quantize", "stages.export"})};
   extra.push_back(std::to_string(session.model.file_bytes));

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "compress/session.h"
+#include "compress/summary.h"
 #include "core/file.h"
 #include "graph/layer.h"
 
@@ -20,7 +21,7 @@ Result<std::string> score_all(Session& session) {
   std::int64_t done = 0;
   for (const graph::Layer& layer : graph::layers_of(graph)) {
     const std::string address = graph.address(layer.node);
-    for (const QuantScheme& scheme : session.config.search->schemes) {
+    for (const QuantScheme& scheme : allowed_schemes(session.config)) {
       session.advance(++done);
       if (scheme == QuantScheme{} || !quantization::infeasible_reason(graph, layer, scheme).empty()) continue;
       graph::Graph candidate = graph.clone();
@@ -53,11 +54,9 @@ Status restore(Session& session, const std::string& text) {
 
 Status run_sensitivity(Session& session, bool& cached) {
   if (!session.splits.score)
-    return input_error("sensitivity: there is no data to score on. Give data.calibrate or data.score");
-  if (!session.config.search)
-    return config_error("sensitivity: expected a search stage whose schemes to score, found none");
+    return input_error("expected samples to score on, found none. Give data.calibrate or data.score");
   std::vector<std::string> extra{session.splits.score->fingerprint};
-  for (const QuantScheme& scheme : session.config.search->schemes) extra.push_back(to_string(scheme));
+  for (const QuantScheme& scheme : allowed_schemes(session.config)) extra.push_back(to_string(scheme));
   session.fingerprint = stage_fingerprint(session, "sensitivity", extra);
   auto artifact = session.cache.get("sensitivity", session.fingerprint);
   cached = artifact.has_value();

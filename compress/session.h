@@ -80,6 +80,9 @@ Status run_quantize(Session& session, bool& cached);
 Status run_export(Session& session, bool& cached);
 Status run_validate(Session& session, bool& cached);
 
+// No layer would be quantized: says why, layer by layer.
+Error no_layer_error(const Session& session, const std::vector<exporter::SkippedRow>& skipped);
+
 // fingerprint of a stage: what led here + its own keys + `extra` (splits, machine).
 std::string stage_fingerprint(const Session& session, std::string_view stage, const std::vector<std::string>& extra);
 

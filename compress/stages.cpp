@@ -3,6 +3,7 @@
 
 #include "compress/patterns.h"
 #include "compress/session.h"
+#include "compress/summary.h"
 #include "core/hash.h"
 #include "graph/layer.h"
 
@@ -18,7 +19,7 @@ std::int64_t calibrate_work(const Session& s) {
 }
 std::int64_t sensitivity_work(const Session& s) {
   const auto layers = static_cast<std::int64_t>(graph::layers_of(s.model.graph).size());
-  return layers * static_cast<std::int64_t>(s.config.search ? s.config.search->schemes.size() : 0);
+  return layers * static_cast<std::int64_t>(allowed_schemes(s.config).size());
 }
 std::int64_t no_work(const Session&) {
   return 0;

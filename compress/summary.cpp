@@ -4,6 +4,8 @@
 #include <cmath>
 #include <filesystem>
 
+#include "compress/gate.h"
+#include "compress/patterns.h"
 #include "compress/size.h"
 #include "graph/layer.h"
 #include "search/problem.h"
@@ -28,12 +30,6 @@ std::map<std::string, calibrate::Range> placeholder_ranges(const graph::Graph& g
   return ranges;
 }
 
-std::vector<QuantScheme> allowed_schemes(const PipelineConfig& config) {
-  if (config.search) return config.search->schemes;
-  if (config.quantize && config.quantize->scheme) return {*config.quantize->scheme};
-  return {QuantScheme{}};
-}
-
 std::size_t coded_bytes(std::size_t count, std::int64_t channels, const QuantScheme& scheme) {
   if (!scheme.is_integer_weight()) return count * static_cast<std::size_t>(scheme.weight_bits) / 8;
   const std::size_t scales = scheme.granularity == Granularity::per_channel ? static_cast<std::size_t>(channels) : 1;
@@ -51,6 +47,12 @@ Result<std::size_t> assigned_size(const PipelineConfig& config, const LoadedMode
 
 }  // namespace
 
+std::vector<QuantScheme> allowed_schemes(const PipelineConfig& config) {
+  if (config.search) return config.search->schemes;
+  if (config.quantize && config.quantize->scheme) return {*config.quantize->scheme};
+  return {QuantScheme{}};
+}
+
 double points_per_unit(const std::string& metric) {
   return metric == "top1" || metric == "top5" || metric == "agreement" ? 100.0 : 1.0;
 }
@@ -63,8 +65,14 @@ Result<ReachableSize> reachable_size(const PipelineConfig& config, const LoadedM
   ReachableSize reach;
   reach.float_bytes = model.file_bytes;
   quantization::SchemeMap least, most;
-  for (const Layer& layer : graph::layers_of(model.graph)) {
-    const std::string address = model.graph.address(layer.node);
+  const std::vector<Layer> layers = graph::layers_of(model.graph);
+  std::vector<std::string> addresses;
+  for (const Layer& layer : layers) addresses.push_back(model.graph.address(layer.node));
+  const QuantizeConfig quantize = config.quantize.value_or(QuantizeConfig{});
+  CTK_TRY(const std::vector<bool> is_free, select_layers(quantize.targets, quantize.ignore, addresses));
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const Layer& layer = layers[i];
+    const std::string& address = addresses[i];
     const graph::Value& weight = model.graph.value(layer.weight);
     const std::size_t count = weight.constant ? weight.constant->size() : weight.quantized->codes.size();
     // Somebody who needs the float original keeps it in the file, beside any copy.
@@ -75,7 +83,7 @@ Result<ReachableSize> reachable_size(const PipelineConfig& config, const LoadedM
       return coded_bytes(count, layer.channels, scheme) + (is_copy ? 4 * count : 0);
     };
     std::optional<QuantScheme> smallest, largest;
-    for (const QuantScheme& scheme : allowed_schemes(config)) {
+    for (const QuantScheme& scheme : is_free[i] ? allowed_schemes(config) : std::vector<QuantScheme>{}) {
       if (!quantization::infeasible_reason(model.graph, layer, scheme).empty()) continue;
       if (!smallest || bytes_at(scheme) < bytes_at(*smallest)) smallest = scheme;
       if (!largest || bytes_at(scheme) > bytes_at(*largest)) largest = scheme;
@@ -94,7 +102,7 @@ Result<ReachableSize> reachable_size(const PipelineConfig& config, const LoadedM
 
 Status require_reachable_size(const Session& session) {
   const auto& limit = session.config.budget.size;
-  if (!limit || !session.config.has_stage("quantize")) return {};
+  if (!limit || !(session.config.has_stage("quantize") || session.config.has_stage("search"))) return {};
   CTK_TRY(const ReachableSize reach, reachable_size(session.config, session.model));
   const double allowed = limit->absolute(static_cast<double>(reach.float_bytes));
   if (static_cast<double>(reach.least) <= allowed) return {};
@@ -110,6 +118,17 @@ Status require_reachable_size(const Session& session) {
                    std::to_string(reach.least) + " B, " + budget_format(session.config) + "); held by " + holders +
                    (more > 0 ? " and " + std::to_string(more) + " smaller layers" : "") +
                    ". Raise the budget or allow smaller schemes"};
+}
+
+void warn_of_unmeasured_budgets(Session& session) {
+  const PipelineConfig& config = session.config;
+  const auto warn = [&session](const char* name, const char* stage) {
+    session.warn("budget_not_measured", std::string("budget.") + name + ": the search keeps it by prediction only, " +
+                                            "since no stage \"" + stage +
+                                            "\" measures the result. Add one to have it proved");
+  };
+  if (config.budget.latency && !config.has_stage("validate")) warn("latency", "validate");
+  if (config.budget.size && !config.has_stage("export")) warn("size", "export");
 }
 
 void fill_budget_rows(Session& session) {
@@ -154,12 +173,28 @@ void fill_budget_rows(Session& session) {
       limit = budget.peak_memory->absolute(report.memory.baseline_peak.value_or(0));
     add("peak_memory", "bytes", limit, predicted("peak_memory"), report.memory.final_peak);
   }
-  if (budget.metric_drop && report.metric && report.metric->drop) {
-    const bool relative = budget.metric_drop->is_relative;
-    const double base = std::abs(report.metric->baseline.value_or(0));
-    const double drop = relative ? (base > 0 ? *report.metric->drop / base : *report.metric->drop)
-                                 : *report.metric->drop * points_per_unit(report.metric->name);
-    add("metric_drop", relative ? "ratio" : "points", budget.metric_drop->value, {}, drop);
+  if (budget.metric_drop) {
+    exporter::BudgetRow row{
+        "metric_drop", budget.metric_drop->is_relative ? "ratio" : "points", budget.metric_drop->value, {}, {}, {}, {}};
+    const auto& metric = report.metric;
+    auto verdict = metric ? hold_gate(*budget.metric_drop, metric->name, metric->baseline.value_or(NAN),
+                                      metric->final.value_or(NAN))
+                          : Result<GateVerdict>(Error{});
+    if (verdict) {
+      row.measured = verdict->drop;
+      row.met = verdict->is_met;
+    }
+    report.budget.push_back(std::move(row));
+  }
+  for (const exporter::BudgetRow& row : report.budget) {
+    if (row.met) continue;
+    const bool is_asked = (row.name == "size" && budget.size) || (row.name == "latency" && budget.latency) ||
+                          row.name == "peak_memory" || row.name == "metric_drop";
+    const std::string key = "budget." + row.name + ": ";
+    const bool is_told = std::ranges::any_of(report.warnings, [&key](const exporter::WarningRow& warning) {
+      return warning.code == "budget_not_measured" && warning.text.starts_with(key);
+    });
+    if (is_asked && !is_told) session.warn("budget_not_measured", key + "the run ended before it was measured");
   }
 }
 

@@ -5,14 +5,20 @@
 
 namespace ctk::pipeline {
 
-// Smallest file any allowed assignment can reach, by layer; schemes limited to what the stages allow.
+// The schemes that the stages allow a layer to take.
+std::vector<QuantScheme> allowed_schemes(const PipelineConfig& config);
+// Smallest file any allowed assignment can reach, by layer; schemes limited to what the stages allow, layers that
+// `targets` and `ignore` leave out stay float.
 struct ReachableSize {
   std::size_t least = 0, most = 0, float_bytes = 0;
   std::vector<std::pair<std::string, std::size_t>> holders;  // layers by their least bytes, largest first
 };
+// Errors: config (a pattern that matches nothing).
 Result<ReachableSize> reachable_size(const PipelineConfig& config, const LoadedModel& model);
 // Errors: budget_infeasible with the smallest reachable size and the layers that hold it there.
 Status require_reachable_size(const Session& session);
+// A warning for each budget that the stages predict but do not measure.
+void warn_of_unmeasured_budgets(Session& session);
 // report.budget from limits, predictions and measurements.
 void fill_budget_rows(Session& session);
 // A point of `metric_drop`: one percent for shares (top1, top5, agreement), else the metric's own unit.

@@ -58,25 +58,32 @@ Status Source::check_samples() {
     const bool needs_read = skips || rows_->is_array() || i == 0;
     if (!needs_read) break;
     Result<std::vector<Tensor>> stored = rows_->read(selected_[i]);
-    std::string reason = stored ? "" : stored.error().message;
+    std::string input, reason = stored ? "" : stored.error().message;
     if (stored && (!is_checked || !rows_->is_array())) {
       for (std::size_t k = 0; k < inputs_.size(); ++k) {
         Status status = check_sample(spec_, inputs_[k], (*stored)[k], rows_->origin(k));
-        if (!status) return std::move(status).error().with_context(spec_.path + ": " + where(i));
+        if (!status) return std::move(status).error().with_context(sample_name(i));
       }
       is_checked = true;
     }
-    for (std::size_t k = 0; stored && k < inputs_.size(); ++k)
-      if (const auto element = find_not_finite((*stored)[k]))
-        reason = spec_.path + ": sample " + std::to_string(i) + " (" + where(i) + "): input '" + inputs_[k].name +
-                 "': element " + std::to_string(*element) + " of " + rows_->origin(k) +
-                 " is NaN or infinite. Mend the data, or set on_bad_sample: skip.";
+    for (std::size_t k = 0; stored && reason.empty() && k < inputs_.size(); ++k) {
+      if (const auto element = find_not_finite((*stored)[k])) {
+        reason = "element " + std::to_string(*element) + " of " + rows_->origin(k) + " is NaN or infinite";
+      } else if (skips) {
+        CTK_TRY(Tensor scratch, Tensor::zeros(inputs_[k].dtype, (*stored)[k].shape()));
+        const Status converted = convert_sample(spec_, inputs_[k], (*stored)[k], scratch.mutable_data());
+        if (!converted) reason = converted.error().message;
+      }
+      if (!reason.empty()) input = inputs_[k].name;
+    }
     if (reason.empty()) {
       good.push_back(selected_[i]);
     } else if (skips) {
-      skipped_.push_back({where(i), reason});
+      skipped_.push_back({selected_[i], where(i), input, reason});
     } else {
-      return stored ? input_error(reason) : std::move(stored).error();
+      return stored ? input_error(sample_name(i) + ": input '" + input + "': " + reason +
+                                  ". Mend the data, or set on_bad_sample: skip.")
+                    : std::move(stored).error();
     }
   }
   if (skips && good.empty())
@@ -120,13 +127,10 @@ Result<Batch> Source::read_batch(std::span<const std::size_t> indices) const {
 
 // Converts one sample into its slice of the batch.
 Status Source::fill(std::size_t index, std::size_t slot, const std::vector<Tensor>& stored, Batch& out) const {
-  const auto here = [&](std::size_t k) {
-    return spec_.path + ": sample " + std::to_string(index) + " (" + where(index) + "): input '" + inputs_[k].name +
-           "'";
-  };
+  const auto here = [&](std::size_t k) { return sample_name(index) + ": input '" + inputs_[k].name + "'"; };
   for (std::size_t k = 0; k < inputs_.size(); ++k) {
     Status status = check_sample(spec_, inputs_[k], stored[k], rows_->origin(k));
-    if (!status) return std::move(status).error().with_context(spec_.path + ": " + where(index));
+    if (!status) return std::move(status).error().with_context(sample_name(index));
     const Shape& batch_shape = out.inputs[k].shape();
     if (!std::equal(stored[k].shape().begin(), stored[k].shape().end(), batch_shape.begin() + 1, batch_shape.end()))
       return input_error(here(k) + ": expected the shape of the batch's first sample, " + to_string(batch_shape) +
@@ -180,6 +184,10 @@ Result<std::vector<std::uint64_t>> Source::hashes() const {
 
 std::string Source::where(std::size_t index) const {
   return rows_->name(selected_[index]);
+}
+
+std::string Source::sample_name(std::size_t index) const {
+  return spec_.path + ": sample " + std::to_string(index) + " (" + where(index) + ")";
 }
 
 const std::vector<std::string>& Source::notes() const {

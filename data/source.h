@@ -57,7 +57,9 @@ struct Batch {
 };
 
 struct SkippedSample {
-  std::string where;  // as Source::where()
+  std::size_t row = 0;  // as Source::row()
+  std::string where;    // as Source::where()
+  std::string input;    // of the model; empty when the sample cannot be read at all
   std::string reason;
 };
 
@@ -89,7 +91,8 @@ class Source {
   // All of them in order, computed in parallel.
   Result<std::vector<std::uint64_t>> hashes() const;
 
-  std::string where(std::size_t index) const;  // "test.npz row 17", "images/0005.jpg"
+  std::size_t row(std::size_t index) const { return selected_[index]; }  // in the file or folder, before skip
+  std::string where(std::size_t index) const;                            // "test.npz row 17", "images/0005.jpg"
   const std::vector<SkippedSample>& skipped() const { return skipped_; }
   const std::vector<std::string>& notes() const;  // what was ignored on opening, one sentence each
 
@@ -98,6 +101,7 @@ class Source {
                                                      std::shared_ptr<const Rows>);
   Status select_rows();
   Status check_samples();
+  std::string sample_name(std::size_t index) const;  // for messages: "a/test.npz: sample 3 (test.npz row 17)"
   Status fill(std::size_t index, std::size_t slot, const std::vector<Tensor>& stored, Batch& out) const;
 
   SourceSpec spec_;

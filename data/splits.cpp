@@ -242,8 +242,9 @@ void note_source(const Split& split, std::vector<Warning>& warnings) {
   for (const std::string& note : split.source->notes()) add({"files_ignored", note});
   const auto& skipped = split.source->skipped();
   if (!skipped.empty())
-    add({"samples_skipped", split.role + ": " + std::to_string(skipped.size()) + " bad samples skipped, the first " +
-                                skipped[0].where + ": " + skipped[0].reason});
+    add({"samples_skipped",
+         split.role + ": " + std::to_string(skipped.size()) + " bad samples skipped, the first " + skipped[0].where +
+             (skipped[0].input.empty() ? "" : ", input '" + skipped[0].input + "'") + ": " + skipped[0].reason});
 }
 
 std::string fingerprint_of(const Split& split, const Hashes& hashes) {

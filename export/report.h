@@ -90,6 +90,14 @@ struct WarningRow {
   std::string code;  // "slower_than_float"
   std::string text;
 };
+// A sample that `on_bad_sample: skip` left out.
+struct SkippedSampleRow {
+  std::string split;
+  std::int64_t index = 0;  // row of the file, picture of the folder
+  std::string sample;      // "train.npz row 17"
+  std::string tensor;      // input or value that is bad; empty when the sample cannot be read
+  std::string reason;
+};
 // Range of an activation as calibrated.
 struct RangeRow {
   std::string name;  // value
@@ -143,6 +151,7 @@ struct Report {
   std::vector<WarningRow> warnings;
   // Beyond the keys of the design page.
   std::vector<RangeRow> ranges;
+  std::vector<SkippedSampleRow> skipped_samples;
   std::vector<CheckRow> checks;
   std::vector<std::string> rewrites;  // passes and how often each applied
   std::string output;                 // folder, as the user gave it

@@ -140,6 +140,14 @@ void fields(Archive& archive, RangeRow& row) {
   archive("source", row.source);
 }
 template <class Archive>
+void fields(Archive& archive, SkippedSampleRow& row) {
+  archive("split", row.split);
+  archive("index", row.index);
+  archive("sample", row.sample);
+  archive("tensor", row.tensor);
+  archive("reason", row.reason);
+}
+template <class Archive>
 void fields(Archive& archive, CheckRow& row) {
   archive("against", row.against);
   archive("file", row.file);
@@ -168,6 +176,7 @@ void fields(Archive& archive, Report& report) {
   archive("stages", report.stages);
   archive("files", report.files);
   archive("ranges", report.ranges);
+  archive("skipped_samples", report.skipped_samples);
   archive("checks", report.checks);
   archive("rewrites", report.rewrites);
   archive("output", report.output);

@@ -133,6 +133,18 @@ Section ranges(const Report& report) {
   return section;
 }
 
+Section skipped_samples(const Report& report) {
+  Section section{"Samples left out",
+                  "Bad samples, by on_bad_sample: skip.",
+                  {"split", "index", "sample", "tensor", "reason"},
+                  {},
+                  {false, true, false, false, false}};
+  for (const SkippedSampleRow& row : report.skipped_samples) {
+    section.rows.push_back({row.split, std::to_string(row.index), row.sample, row.tensor, row.reason});
+  }
+  return section;
+}
+
 Section warnings(const Report& report) {
   Section section{"Warnings", "", {"code", "text"}, {}, {false, false}};
   for (const WarningRow& row : report.warnings) section.rows.push_back({row.code, row.text});
@@ -143,7 +155,7 @@ Section warnings(const Report& report) {
 
 std::vector<Section> sections_of(const Report& report) {
   std::vector<Section> all{summary(report)};
-  for (auto make : {budgets, warnings, layers, skipped, splits, checks, stages, files, ranges}) {
+  for (auto make : {budgets, warnings, layers, skipped, splits, skipped_samples, checks, stages, files, ranges}) {
     Section section = make(report);
     if (!section.rows.empty()) all.push_back(std::move(section));
   }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -31,6 +32,18 @@ def find_program() -> pathlib.Path:
     raise FileNotFoundError("compress is not built: run `make setup`")
 
 
+def doubled_prefixes(message: str) -> list[str]:
+    """Places that a message names twice in a row: "calibrate: calibrate: ...", "--set a: a: ...", "x.npz: x.npz row 0"."""
+    found = []
+    for line in message.splitlines():
+        parts = line.removeprefix("compress: error: ").split(": ")
+        for first, second in zip(parts, parts[1:]):
+            last = re.split(r"[ /]", first)[-1]
+            if last and (second == first or re.split(r"[ ]", second)[0] == last):
+                found.append(f"{first}: {second}")
+    return found
+
+
 class Outcome:
     def __init__(self, code: int, out: str, err: str):
         self.code, self.out, self.err = code, out, err
@@ -55,7 +68,9 @@ def compress_run(program):
         full.update(env or {})
         done = subprocess.run([str(program), *map(str, words)], cwd=cwd, env=full, timeout=timeout, capture_output=True,
                               text=True, errors="replace", preexec_fn=preexec_fn)
-        return Outcome(done.returncode, done.stdout, done.stderr)
+        outcome = Outcome(done.returncode, done.stdout, done.stderr)
+        assert doubled_prefixes(outcome.error) == [], outcome.error
+        return outcome
 
     return run
 

@@ -84,10 +84,15 @@ std::string as_text(const pipeline::CheckReport& report) {
   return text + "ok\n";
 }
 
-Status check(const Session& session, const ConfigArguments& arguments) {
-  CTK_TRY(const pipeline::PipelineConfig config, pipeline::load_config(arguments.path, arguments.all()));
+struct Arguments {
+  ConfigArguments config;
+  bool force = false;
+};
+
+Status check(const Session& session, const Arguments& arguments) {
+  CTK_TRY(const pipeline::PipelineConfig config, load(arguments.config));
   CTK_CHECK(pipeline::require_available(config));
-  CTK_TRY(const pipeline::CheckReport report, pipeline::check_pipeline(config));
+  CTK_TRY(const pipeline::CheckReport report, pipeline::check_pipeline(config, arguments.force));
   print(session.is_json ? as_json(report).dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n"
                         : as_text(report));
   return {};
@@ -97,9 +102,10 @@ Status check(const Session& session, const ConfigArguments& arguments) {
 
 void add_check(CLI::App& app, Session& session) {
   CLI::App* verb = app.add_subcommand("check", "Find what is wrong with a pipeline without running it");
-  const auto arguments = std::make_shared<ConfigArguments>();
-  add_config(*verb, *arguments, true);
+  const auto arguments = std::make_shared<Arguments>();
+  add_config(*verb, arguments->config, true);
   add_json(*verb, session);
+  verb->add_flag("--force", arguments->force, "As for run: the output folder may hold other files");
   verb->callback(
       [&session, arguments] { session.action = [&session, arguments] { return check(session, *arguments); }; });
 }

@@ -58,17 +58,22 @@ void add_config(CLI::App& verb, ConfigArguments& arguments, bool with_output) {
       ->type_name("KEY=VALUE")
       ->type_size(1)
       ->allow_extra_args(false);
-  if (with_output) verb.add_option("--output", arguments.output, "Write here instead of the file's output folder");
+  if (!with_output) return;
+  // By a function: an empty text must be told from an absent one.
+  verb.add_option_function<std::string>(
+      "--output", [&arguments](const std::string& text) { arguments.output = text; },
+      "Write here instead of the file's output folder");
 }
 
-std::vector<std::string> ConfigArguments::all() const {
-  std::vector<std::string> list = overrides;
-  if (!output.empty()) {
+Result<pipeline::PipelineConfig> load(const ConfigArguments& arguments) {
+  std::vector<std::string> list = arguments.overrides;
+  if (arguments.output) {
+    if (arguments.output->empty()) return config_error("--output: expected a folder, found \"\". Name a folder");
     std::string quoted = "output='";  // any path is a YAML text in single quotes, with quotes doubled
-    for (const char letter : output) quoted += letter == '\'' ? "''" : std::string(1, letter);
+    for (const char letter : *arguments.output) quoted += letter == '\'' ? "''" : std::string(1, letter);
     list.push_back(quoted + "'");
   }
-  return list;
+  return pipeline::load_config(arguments.path, list);
 }
 
 int report_error(const Session& session, const Error& error) {

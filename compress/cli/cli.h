@@ -3,9 +3,11 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "compress/config.h"
 #include "core/result.h"
 
 namespace ctk::cli {
@@ -35,10 +37,12 @@ void print(const std::string& text);  // to stdout, as it is
 
 // --set and --output as overrides of the pipeline file.
 struct ConfigArguments {
-  std::string path, output;
+  std::string path;
+  std::optional<std::string> output;
   std::vector<std::string> overrides;
-  std::vector<std::string> all() const;
 };
+// The pipeline file with its overrides. Errors: as pipeline::load_config.
+Result<pipeline::PipelineConfig> load(const ConfigArguments& arguments);
 void add_config(CLI::App& verb, ConfigArguments& arguments, bool with_output);
 
 }  // namespace ctk::cli

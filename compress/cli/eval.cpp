@@ -17,7 +17,7 @@ struct Arguments {
 };
 
 Status evaluate(const Session& session, const Arguments& arguments) {
-  CTK_TRY(pipeline::PipelineConfig config, pipeline::load_config(arguments.config.path, arguments.config.all()));
+  CTK_TRY(pipeline::PipelineConfig config, load(arguments.config));
   if (session.threads > 0) config.threads = session.threads;
   const std::unique_ptr<pipeline::ProgressSink> progress = pipeline::make_stderr_progress();
   CTK_TRY(const pipeline::EvalResult result,

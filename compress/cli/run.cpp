@@ -15,13 +15,13 @@ struct Arguments {
 };
 
 Status run(const Session& session, const Arguments& arguments) {
-  CTK_TRY(const pipeline::PipelineConfig config, pipeline::load_config(arguments.config.path, arguments.config.all()));
+  CTK_TRY(const pipeline::PipelineConfig config, load(arguments.config));
   CTK_CHECK(pipeline::require_available(config));
   const std::unique_ptr<pipeline::ProgressSink> progress = pipeline::make_stderr_progress();
   pipeline::RunOptions options;
   options.config_path = arguments.config.path;
   options.command = session.command;
-  options.output_override = arguments.config.output;
+  options.output_override = arguments.config.output.value_or("");
   options.overrides = arguments.config.overrides;
   options.threads = session.threads;
   options.force = arguments.force;

@@ -173,6 +173,7 @@ class PyProgress final : public ctk::pipeline::ProgressSink {
       poll();
   }
   void stage_end(const std::string&, double, bool) override { call(1.0); }
+  void stage_stopped(const std::string&, double, const std::string&) override {}
   void note(const std::string&) override {}
 
   std::exception_ptr failure;

@@ -26,6 +26,14 @@ TEST(Progress, WritesALineAtStartEndAndEveryTenthOffATerminal) {
   EXPECT_NE(text.find("quantize done before\n"), std::string::npos);
 }
 
+TEST(Progress, DoesNotCallAStoppedStageDone) {
+  std::string text;
+  const auto progress = make_progress([&text](const std::string& piece) { text += piece; }, false);
+  progress->stage_begin("calibrate", 10);
+  progress->stage_stopped("calibrate", 2.5, "interrupted");
+  EXPECT_EQ(text, "calibrate ...\ncalibrate interrupted after 2.5 s\n");
+}
+
 TEST(Progress, KeepsOneLineOnATerminalAndLeavesItClean) {
   std::string text;
   {

@@ -59,7 +59,11 @@ TEST(Gate, LowerIsBetterCountsTheOtherWay) {
 }
 
 TEST(Gate, ZeroBaselineAndNonFiniteFiguresNeverPass) {
-  EXPECT_FALSE(hold_gate({0.01, true}, "kl", 0.0, 0.0036));
+  const auto relative = hold_gate({0.01, true}, "kl", 0.0, 0.0036);
+  ASSERT_FALSE(relative);
+  EXPECT_EQ(relative.error().code, ErrorCode::config);
+  EXPECT_NE(relative.error().message.find("Use points"), std::string::npos) << relative.error().message;
+  EXPECT_FALSE(hold_gate({0.01, true}, "top1", 0.0, 0.0));
   EXPECT_TRUE(hold_gate({0.01, false}, "kl", 0.0, 0.0036)->is_met);  // in points: 0.0036 <= 0.01
   EXPECT_FALSE(hold_gate({1, false}, "top1", 0.9, std::nan("")));
   EXPECT_FALSE(hold_gate({1, false}, "top1", INFINITY, 0.9));

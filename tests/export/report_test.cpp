@@ -42,6 +42,7 @@ Report example() {
   report.files = {{"model.bundle", "bundle", 40000, "aa"}};
   report.warnings = {{"overlap", "score and calibrate share 3 samples"}};
   report.ranges = {{"image", 0, 1, 16384, "mse"}};
+  report.skipped_samples = {{"calibrate", 2, "digits.npz row 2", "image", "element 5 is NaN"}};
   report.checks = {{"onnxruntime", "model.onnx", 1.0, 1e-5, 0.996, "agrees"}};
   report.output = "out";
   return report;

@@ -1,0 +1,113 @@
+#include "compress/output_folder.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "core/file.h"
+#include "export/formats.h"
+
+namespace ctk::pipeline {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kOwnerFile = ".cache/owner";  // marks an output folder as made by us
+
+Error unfit(const std::string& output, const std::string& found) {
+  return config_error(output + ": expected a folder for the output, found " + found + ". Choose another output");
+}
+
+// The deepest part of the path that exists; where it stands, the rest can be made.
+fs::path existing_part(const fs::path& path) {
+  std::error_code error;
+  fs::path at = path;
+  while (!at.empty() && !fs::exists(fs::symlink_status(at, error))) at = at.parent_path();
+  return at.empty() ? fs::path(".") : at;
+}
+
+std::vector<std::string> written_files(const PipelineConfig& config) {
+  std::vector<std::string> names{"report.json", "report.md", "report.html", "manifest.json", kOwnerFile};
+  if (config.has_stage("sensitivity")) names.emplace_back("scores.json");
+  if (!config.exports) return names;
+  for (const std::string& name : config.exports->formats) {
+    if (const auto format = exporter::find_format(name)) names.emplace_back((*format)->file_name);
+  }
+  return names;
+}
+
+struct InputFile {
+  std::string what, path;
+};
+
+std::vector<InputFile> read_files(const PipelineConfig& config, const std::vector<std::string>& model_files) {
+  std::vector<InputFile> files{{"the model", config.model}};
+  for (const std::string& path : model_files) {
+    if (path != config.model) files.push_back({"a data file of the model", path});
+  }
+  files.push_back({"the pipeline file", config.file_name});
+  files.push_back({"the device card", config.target});
+  const std::pair<const char*, const std::optional<SourceConfig>&> sources[] = {
+      {"data.train", config.train},
+      {"data.calibrate", config.calibrate_data},
+      {"data.score", config.score},
+      {"data.select", config.select},
+      {"data.evaluate", config.evaluate}};
+  for (const auto& [what, source] : sources) {
+    if (source) files.push_back({what, source->spec.path});
+  }
+  return files;
+}
+
+}  // namespace
+
+Status check_output_folder(const std::string& output, bool force) {
+  std::error_code error;
+  const fs::path path = fs::absolute(output, error).lexically_normal();
+  if (output.empty() || error) return unfit(output.empty() ? "output" : output, "no usable path");
+  const fs::path existing = existing_part(path);
+  const fs::path real = fs::canonical(existing, error);
+  if (error) return unfit(output, "\"" + existing.string() + "\" (" + error.message() + ")");
+  if (!fs::is_directory(real, error)) return unfit(output, "a file at \"" + existing.string() + "\"");
+  const bool is_there = fs::exists(path, error);
+  if (is_there && real == real.root_path()) return unfit(output, "the root folder of this machine");
+  if (::access(real.c_str(), W_OK | X_OK) != 0) {
+    return unfit(output, "one that cannot be written (" + existing.string() + ": " + std::strerror(errno) + ")");
+  }
+  if (!is_there || force || fs::exists(path / kOwnerFile, error)) return {};
+  const bool is_empty = fs::is_empty(path, error);
+  if (error) return unfit(output, "one that cannot be read (" + error.message() + ")");
+  if (is_empty) return {};
+  return config_error(output +
+                      ": expected an empty folder or one of an earlier run, found other files. Choose another output, "
+                      "or give --force to write into it");
+}
+
+Status check_output_files(const PipelineConfig& config, const std::string& output,
+                          const std::vector<std::string>& model_files) {
+  const std::vector<InputFile> inputs = read_files(config, model_files);
+  for (const std::string& name : written_files(config)) {
+    const std::string path = output + "/" + name;
+    for (const InputFile& input : inputs) {
+      if (!is_same_file(path, input.path)) continue;
+      return config_error(path + ": expected a file of our own to write, found " + input.what + " (" + input.path +
+                          "), which a run must not change. Choose another output");
+    }
+  }
+  return {};
+}
+
+Status claim_output(const std::string& output) {
+  std::error_code error;
+  fs::create_directories(output + "/.cache", error);
+  if (error) {
+    return input_error(output + ": expected a folder that can be made, found: " + error.message() +
+                       ". Choose another output");
+  }
+  if (fs::exists(output + "/" + kOwnerFile, error)) return {};
+  return write_file(output + "/" + kOwnerFile, std::string_view("made by compress\n"));
+}
+
+}  // namespace ctk::pipeline

@@ -1,0 +1,23 @@
+// The output folder: may a run write there, and does it leave every input alone. Asked before any work.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "compress/config.h"
+
+namespace ctk::pipeline {
+
+// A folder that is absent, empty or made by an earlier run; with `force` also one that holds other things. Looks only.
+// Errors: config (the root folder, a file on the way, no right to write, things that no run of ours made).
+Status check_output_folder(const std::string& output, bool force);
+
+// No file that a run of `config` writes into `output` may be one it reads: `model_files`, the pipeline file, sources of
+// data, a device card. Seen through links and hard links. Errors: config (names both).
+Status check_output_files(const PipelineConfig& config, const std::string& output,
+                          const std::vector<std::string>& model_files);
+
+// Makes the folder and marks it as ours. Errors: input (path and system message).
+Status claim_output(const std::string& output);
+
+}  // namespace ctk::pipeline

@@ -1,0 +1,169 @@
+#include "compress/prepare.h"
+
+#include "compress/output_folder.h"
+#include "compress/summary.h"
+#include "graph/layer.h"
+#include "graph/shapes.h"
+
+namespace ctk::pipeline {
+namespace {
+
+// Operators we carry but cannot compute stop a run, unless nothing has to be computed.
+Status require_runnable(const Session& session) {
+  for (graph::NodeId id : session.model.graph.order()) {
+    const graph::Node& node = session.model.graph.node(id);
+    if (node.op != graph::Op::unknown) continue;
+    const auto version = session.model.graph.other_opsets.find(node.domain);
+    const int opset = node.domain.empty()                                 ? session.model.graph.opset
+                      : version == session.model.graph.other_opsets.end() ? 0
+                                                                          : version->second;
+    for (std::string_view stage : {"calibrate", "sensitivity", "search", "validate"}) {
+      if (!session.config.has_stage(stage)) continue;
+      return input_error(session.config.model + ": node \"" + session.model.graph.address(id) + "\": operator " +
+                         (node.domain.empty() ? "" : node.domain + "::") + node.op_type + " (opset " +
+                         std::to_string(opset) + ") is not known, and stage \"" + std::string(stage) +
+                         "\" would have to run it. See `compress list ops`");
+    }
+  }
+  return {};
+}
+
+// Labels must be classes the network has, where its first output says how many: [N, classes].
+Status check_classes(const Session& session) {
+  const auto& test = session.splits.test;
+  const graph::Graph& graph = session.model.graph;
+  if (!test || !test->source->has_labels() || graph.outputs().empty()) return {};
+  CTK_TRY(const data::MetricInfo* metric,
+          data::find_metric(test->source->spec().metric.empty() ? "agreement" : test->source->spec().metric));
+  if (!metric->needs_labels) return {};
+  const auto infos = graph::infer_shapes(graph, batch_shapes(session.model, 1), true);
+  if (!infos) return {};  // the first stage that runs the network says why
+  const graph::InferredValue& output = (*infos)[graph.outputs()[0].index];
+  if (!output.known || output.info.shape.size() != 2) return {};
+  return test->source->check_labels(output.info.shape[1]);
+}
+
+// A stage that has nothing to read would be found out only when its turn comes.
+Status require_split(const Session& session, std::string_view stage, const std::optional<data::Split>& split,
+                     const std::string& key) {
+  if (split || !session.config.has_stage(stage)) return {};
+  for (const data::Warning& warning : session.splits.warnings) {
+    if (warning.code == "split_absent" && warning.text.starts_with(key + ": ")) {
+      return input_error("data." + warning.text + ", or leave samples over for it: stage \"" + std::string(stage) +
+                         "\" needs it");
+    }
+  }
+  return input_error("data." + key + ": expected samples for stage \"" + std::string(stage) + "\", found none. Add it");
+}
+
+Status open_splits(Session& session) {
+  const PipelineConfig& config = session.config;
+  data::SplitRequest request;
+  const auto spec = [](const std::optional<SourceConfig>& source) {
+    return source ? std::optional(source->spec) : std::nullopt;
+  };
+  request.train = spec(config.train);
+  request.calibrate = spec(config.calibrate_data);
+  request.score = spec(config.score);
+  request.select = spec(config.select);
+  request.evaluate = spec(config.evaluate);
+  request.seed = config.seed;
+  request.draw_calibrate = config.has_stage("calibrate") ? request.draw_calibrate : 0;
+  request.draw_score = config.has_stage("sensitivity") ? request.draw_score : 0;
+  request.draw_select = config.has_stage("search") ? request.draw_select : 0;
+  const std::vector<data::InputInfo> infos = input_infos(session.model.graph);
+  CTK_TRY(session.splits, data::make_splits(request, infos));
+  CTK_CHECK(require_split(session, "calibrate", session.splits.calibrate, "calibrate"));
+  CTK_CHECK(require_split(session, "sensitivity", session.splits.score, "score"));
+  CTK_CHECK(require_split(session, "validate", session.splits.test, "evaluate"));
+  const std::vector<const data::Split*> all = session.splits.all();
+  if (!all.empty() && !all[0]->indices.empty()) {
+    CTK_CHECK(bind_sample_shapes(session.model, *all[0]->source, all[0]->indices[0]));
+  }
+  for (const data::Warning& warning : session.splits.warnings) session.warn(warning.code, warning.text);
+  CTK_CHECK(check_classes(session));
+  for (const data::Split* split : session.splits.all()) {
+    session.report.splits.push_back(
+        {split->role, split->path(), static_cast<std::int64_t>(split->count()), split->fingerprint});
+  }
+  for (const data::Split* split : session.splits.all()) {
+    if (split->is_drawn) continue;  // from a source that another split has told of
+    for (const data::SkippedSample& sample : split->source->skipped()) {
+      session.report.skipped_samples.push_back(
+          {split->role, static_cast<std::int64_t>(sample.row), sample.where, sample.input, sample.reason});
+    }
+  }
+  return {};
+}
+
+// Some layer must be able to take some scheme, or quantize would end with nothing done.
+Status require_layers(Session& session) {
+  const PipelineConfig& config = session.config;
+  if (!config.has_stage("quantize") && !config.has_stage("search")) return {};
+  const QuantizeConfig quantize = config.quantize.value_or(QuantizeConfig{});
+  CTK_TRY(const std::vector<graph::Layer> layers, session.target_layers(quantize.targets, quantize.ignore));
+  std::vector<exporter::SkippedRow> rows = session.report.skipped;
+  for (const graph::Layer& layer : layers) {
+    for (const QuantScheme& scheme : allowed_schemes(config)) {
+      const std::string reason = quantization::infeasible_reason(session.model.graph, layer, scheme);
+      if (reason.empty()) return {};
+      rows.push_back({session.model.graph.address(layer.node), session.model.graph.node(layer.node).op_type,
+                      to_string(scheme) + ": " + reason});
+    }
+  }
+  // A weight of impossible shape is a fault of the model, not of the pipeline.
+  auto infos = graph::infer_shapes(session.model.graph, batch_shapes(session.model, 1), true);
+  if (!infos) return std::move(infos).error().with_context(config.model);
+  return no_layer_error(session, rows);
+}
+
+}  // namespace
+
+Result<LoadedModel> load_for(const PipelineConfig& config, const std::string& output, bool force) {
+  CTK_CHECK(check_output_folder(output, force));
+  CTK_CHECK(check_output_files(config, output, {}));
+  CTK_TRY(LoadedModel model, load_model(config.model));
+  CTK_CHECK(check_output_files(config, output, model.files));
+  return model;
+}
+
+Session make_session(const PipelineConfig& config, const RunOptions& options, const std::string& output,
+                     LoadedModel model) {
+  Session session{config, options,
+                  output, ArtifactCache(output + "/.cache", options.resume),
+                  "",     std::move(model),
+                  {},     {},
+                  {},     {},
+                  {},     {},
+                  {},     std::nullopt,
+                  {},     {},
+                  {}};
+  for (const std::string& note : session.model.notes) session.warn("model", note);
+  return session;
+}
+
+Status prepare(Session& session) {
+  CTK_CHECK(require_runnable(session));
+  CTK_CHECK(open_splits(session));
+  CTK_CHECK(require_layers(session));
+  CTK_CHECK(require_reachable_size(session));
+  warn_of_unmeasured_budgets(session);
+  return {};
+}
+
+Error no_layer_error(const Session& session, const std::vector<exporter::SkippedRow>& skipped) {
+  std::string why;
+  for (std::size_t i = 0; i < skipped.size() && i < 5; ++i) {
+    why += (i == 0 ? "" : "; ") + skipped[i].name + " (" + skipped[i].op + "): " + skipped[i].reason;
+  }
+  if (skipped.size() > 5) why += "; and " + std::to_string(skipped.size() - 5) + " more";
+  if (why.empty()) {
+    return config_error(session.config.model +
+                        ": expected a layer to quantize (Conv, ConvTranspose, Gemm or MatMul with a constant weight), "
+                        "found none in the model. Leave the stages search and quantize out, or give another model");
+  }
+  return config_error("stages.quantize: expected a layer that can be quantized, found none: " + why +
+                      ". Give another scheme, or loosen `targets` and `ignore`");
+}
+
+}  // namespace ctk::pipeline
