@@ -21,6 +21,20 @@ std::vector<std::string> segments_of(std::string_view path) {
   return segments;
 }
 
+// "stages[1].search.solver" -> "1"; empty without brackets.
+std::string position_in(const std::string& path) {
+  const std::size_t open = path.find('['), close = path.find(']');
+  return open == std::string::npos || close < open ? "" : path.substr(open + 1, close - open - 1);
+}
+
+bool stands_at(const YamlNode& list, const std::string& stage, const std::string& position) {
+  for (std::size_t i = 0; i < list.items.size(); ++i) {
+    if (std::to_string(i) != position) continue;
+    return list.items[i].text == stage || list.items[i].find(stage) != nullptr;
+  }
+  return false;
+}
+
 void set_where(YamlNode& node, const std::string& where) {
   node.where = where;
   for (YamlNode& item : node.items) set_where(item, where);
@@ -73,6 +87,13 @@ void apply_override(YamlNode& root, const std::string& assignment, std::vector<P
   const std::vector<std::string> segments = segments_of(path);
   for (std::size_t i = 0; i < segments.size(); ++i) {
     if (node->kind == YamlNode::Kind::list) {  // of stages
+      const std::string position = position_in(path);
+      if (!position.empty() && !stands_at(*node, segments[i], position)) {
+        problems.push_back({where, path,
+                            "expected the stage \"" + segments[i] + "\" at position " + position +
+                                ", found it elsewhere. Leave the position out: stages." + segments[i] + "."});
+        return;
+      }
       YamlNode* body = find_stage(*node, segments[i]);
       if (body == nullptr) {
         problems.push_back({where, path,

@@ -15,6 +15,7 @@ class Rules {
     data_of_stages();
     schemes();
     budget();
+    calibrate();
     prune();
     oracles();
     model();
@@ -179,6 +180,15 @@ class Rules {
     for (const std::string_view stage : any_of) list += (list.empty() ? "\"" : " or \"") + std::string(stage) + "\"";
     problem(key, "expected a stage " + list + " that measures it, found none. Add \"- " + remedy +
                      "\" to stages, or remove the budget.");
+  }
+
+  // Half of the elements outside on either side leaves no range.
+  void calibrate() {
+    const double* share = values_.get<double>("stages.calibrate.percentile");
+    if (share != nullptr && *share <= 50) {
+      problem("stages.calibrate.percentile",
+              "expected a number above 50, found \"" + to_text(*share) + "\". Raise it.");
+    }
   }
 
   void prune() {

@@ -328,5 +328,18 @@ TEST(ConfigYaml, TellsTheLineOfAQuoteThatIsNotClosed) {
   EXPECT_SAYS(refusal("model: 'it''s\noutput: out\n"), "edge.yaml:1: expected YAML");
 }
 
+TEST(ConfigRules, RefusesAPercentileThatLeavesNoRange) {
+  const std::string text =
+      replaced(kGood, "calibrate: {method: mse}", "calibrate: {method: percentile, percentile: 50}");
+  EXPECT_SAYS(refusal(text), "edge.yaml:8: stages[0].calibrate.percentile: expected a number above 50, found \"50\"");
+  EXPECT_TRUE(parsed(replaced(text, "percentile: 50", "percentile: 50.5")));
+}
+
+TEST(Config, AnOverrideWithThePositionOfAnotherStageIsRefused) {
+  EXPECT_SAYS(refusal(kGood, {"stages[9].search.solver=ilp"}), "expected the stage \"search\" at position 9");
+  EXPECT_SAYS(refusal(kGood, {"stages[0].search.solver=ilp"}), "Leave the position out");
+  EXPECT_TRUE(parsed(kGood, {"stages[2].search.solver=ilp"}));
+}
+
 }  // namespace
 }  // namespace ctk::pipeline
