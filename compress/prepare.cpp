@@ -8,6 +8,14 @@
 namespace ctk::pipeline {
 namespace {
 
+bool has_fixed_batch(const graph::Graph& graph) {
+  for (graph::ValueId id : graph.inputs()) {
+    const auto& shape = graph.value(id).shape;
+    if (shape && !shape->empty() && (*shape)[0].size > 0) return true;
+  }
+  return false;
+}
+
 // Operators we carry but cannot compute stop a run, unless nothing has to be computed.
 Status require_runnable(const Session& session) {
   for (graph::NodeId id : session.model.graph.order()) {
@@ -56,6 +64,27 @@ Status require_split(const Session& session, std::string_view stage, const std::
   return input_error("data." + key + ": expected samples for stage \"" + std::string(stage) + "\", found none. Add it");
 }
 
+// A model of fixed batch size takes whole batches only. Drawn samples are ours to cut to that; given ones are not.
+Status fit_batches(Session& session) {
+  const std::size_t batch = batch_size(session.model.graph);
+  if (!has_fixed_batch(session.model.graph)) return {};
+  const std::string size = std::to_string(batch);
+  for (auto* split : {&session.splits.calibrate, &session.splits.score, &session.splits.test}) {
+    if (!*split || (*split)->count() % batch == 0) continue;
+    const std::size_t whole = (*split)->count() - (*split)->count() % batch;
+    if ((*split)->is_drawn && whole > 0) {
+      (*split)->indices.resize(whole);
+      continue;
+    }
+    const std::string key = (*split)->role == "test" ? "evaluate" : (*split)->role;
+    return input_error("data." + key + ": expected a multiple of " + size +
+                       " samples, the model's fixed batch, found " + std::to_string((*split)->count()) + ". " +
+                       (whole > 0 ? "Set samples: " + std::to_string(whole) : "Give at least " + size) +
+                       ", or export the model with a free first dimension");
+  }
+  return {};
+}
+
 Status open_splits(Session& session) {
   const PipelineConfig& config = session.config;
   data::SplitRequest request;
@@ -80,6 +109,7 @@ Status open_splits(Session& session) {
   if (!all.empty() && !all[0]->indices.empty()) {
     CTK_CHECK(bind_sample_shapes(session.model, *all[0]->source, all[0]->indices[0]));
   }
+  CTK_CHECK(fit_batches(session));
   for (const data::Warning& warning : session.splits.warnings) session.warn(warning.code, warning.text);
   CTK_CHECK(check_classes(session));
   for (const data::Split* split : session.splits.all()) {

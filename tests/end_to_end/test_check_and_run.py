@@ -127,6 +127,22 @@ def test_a_leak_into_the_test_split_is_found_by_check(job, compress_run):
     assert "calibrate" in refused_by_both(job, compress_run, INPUT)
 
 
+def test_a_fixed_batch_takes_whole_batches_only(job, compress_run):
+    model = small_cnn()
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 7
+    del model.graph.output[0].type.tensor_type.shape.dim[:]
+    model.graph.output[0].type.tensor_type.shape.dim.add(dim_value=7)
+    model.graph.output[0].type.tensor_type.shape.dim.add(dim_value=4)
+    job.write(model, {"x": gaussian(96, 3, 8, 8)})
+    job.pipeline(calibrate={"samples": 16}, evaluate={"skip": 20, "samples": 21}, threads=1)
+    message = refused_by_both(job, compress_run, INPUT)
+    assert "data.calibrate" in message and "multiple of 7" in message and "samples: 14" in message
+    job.pipeline(calibrate={"samples": 14}, evaluate={"skip": 20, "samples": 21}, threads=1, stages=[*SEARCH, {"validate": {}}])
+    outcome = job.run()
+    assert outcome.code == 0, outcome.err
+    assert job.report()["splits"]["score"]["count"] % 7 == 0
+
+
 # --- messages ------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("message, found", [
     ("compress: error: calibrate: calibrate: value", 1), ("compress: error: --set bogus: bogus: expected", 1),
