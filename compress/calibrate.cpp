@@ -152,8 +152,7 @@ Result<std::vector<calibrate::Range>> collect_ranges(Session& session, const Obs
 
 Result<std::string> collect(Session& session) {
   const graph::Graph& graph = session.model.graph;
-  CTK_TRY(std::vector<graph::ValueId> values,
-          quantization::values_to_observe(graph, session.model.sample_shapes));
+  CTK_TRY(std::vector<graph::ValueId> values, quantization::values_to_observe(graph, session.model.sample_shapes));
   Observed observed{graph, std::move(values), {}, 1};
   for (graph::ValueId id : observed.values) observed.index_of.emplace(id, observed.index_of.size());
   data::Split split = *session.splits.calibrate;

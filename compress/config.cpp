@@ -116,7 +116,6 @@ class Binder {
       config.calibrate.emplace();
       set_text("stages.calibrate.method", config.calibrate->method);
       set<double>("stages.calibrate.percentile", config.calibrate->percentile);
-      set<std::int64_t>("stages.calibrate.bins", config.calibrate->bins);
     }
     if (values_.has_section("stages.sensitivity")) {
       config.sensitivity.emplace();

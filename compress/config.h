@@ -51,7 +51,6 @@ struct PruneConfig {
 struct CalibrateConfig {
   std::string method = "minmax";
   double percentile = 99.99;
-  std::int64_t bins = 2048;
 };
 struct SensitivityConfig {
   std::string metric = "kl";

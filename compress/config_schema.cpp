@@ -103,7 +103,6 @@ const KeyRow kRows[] = {
     {"stages.calibrate", section, 0, 0, "", {}, "", ""},
     {"stages.calibrate.method", name, 0, 0, "minmax", NameKind::observer, "", "how a range follows from what was seen"},
     {"stages.calibrate.percentile", number, 50, 100, "99.99", {}, "", "for percentile: share kept, in per cent"},
-    {"stages.calibrate.bins", integer, 128, 1 << 20, "2048", {}, "", "of the histograms"},
 
     {"stages.sensitivity", section, 0, 0, "", {}, "", ""},
     {"stages.sensitivity.metric", name, 0, 0, "kl", NameKind::sensitivity_metric, "",

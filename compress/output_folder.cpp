@@ -28,6 +28,18 @@ fs::path existing_part(const fs::path& path) {
   return at.empty() ? fs::path(".") : at;
 }
 
+// Empty, or as claim_output() leaves it when it is killed before its mark stands.
+bool is_unused(const fs::path& folder, std::error_code& error) {
+  for (const fs::path& part : {folder, folder / ".cache"}) {
+    if (!fs::exists(part, error)) continue;
+    for (const fs::directory_entry& entry : fs::directory_iterator(part, error)) {
+      const std::string name = entry.path().filename();
+      if (part == folder ? name != ".cache" || !entry.is_directory(error) : !name.starts_with("owner")) return false;
+    }
+  }
+  return true;
+}
+
 std::vector<std::string> written_files(const PipelineConfig& config) {
   std::vector<std::string> names{"report.json", "report.md", "report.html", "manifest.json", kOwnerFile};
   if (config.has_stage("sensitivity")) names.emplace_back("scores.json");
@@ -77,7 +89,7 @@ Status check_output_folder(const std::string& output, bool force) {
     return unfit(output, "one that cannot be written (" + existing.string() + ": " + std::strerror(errno) + ")");
   }
   if (!is_there || force || fs::exists(path / kOwnerFile, error)) return {};
-  const bool is_empty = fs::is_empty(path, error);
+  const bool is_empty = is_unused(path, error);
   if (error) return unfit(output, "one that cannot be read (" + error.message() + ")");
   if (is_empty) return {};
   return config_error(output +

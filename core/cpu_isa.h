@@ -19,8 +19,8 @@ std::optional<Isa> isa_from_name(std::string_view name);
 bool host_supports(Isa isa);
 std::vector<Isa> host_isas();
 
-// The set kernels may use: everything the host runs, or only {scalar, X} under CTK_ISA=X.
-// Errors: config (unknown name, or an instruction set this host lacks; names what it has).
+// The set kernels may use: everything the host runs, or {scalar, x86_avx2 where X is an x86 row above it, X} under
+// CTK_ISA=X. Errors: config (unknown name, or an instruction set this host lacks; names what it has).
 Result<std::vector<Isa>> allowed_isas();
 
 std::string cpu_model();  // "AMD EPYC 7763 64-Core Processor", or "unknown"

@@ -66,7 +66,7 @@ Error unknown_operator(const Graph& graph, NodeId id) {
   const int version = is_default ? graph.opset : found == graph.other_opsets.end() ? 0 : found->second;
   return input_error(place_of(graph, id) + ": expected an operator we compute, found \"" + node.op_type +
                      "\" of domain \"" + (is_default ? "ai.onnx" : node.domain) + "\" version " +
-                     std::to_string(version) + ". Replace it in the model, or allow unknown operators to pass through");
+                     std::to_string(version) + ". Replace it in the model; `compress list ops` names what we compute");
 }
 
 }  // namespace

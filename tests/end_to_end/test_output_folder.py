@@ -156,3 +156,9 @@ def test_a_share_of_the_float_model_counts_its_data_files(job, compress_run):
     size = (job.folder / "net.onnx").stat().st_size + (job.folder / "net.data").stat().st_size
     assert report["size"]["before"] == size and size > 64 * 64 * 4
     assert report["budget"][0]["limit"] == size / 2 and report["budget"][0]["met"] is True
+
+
+def test_a_run_killed_while_it_claimed_its_folder_does_not_bar_the_next(ready):
+    (ready.output / ".cache").mkdir(parents=True)
+    (ready.output / ".cache/owner.tmp").write_text("made by com")
+    assert ready.run().code == 0
