@@ -32,8 +32,8 @@ void pause_briefly() {
 #endif
 }
 
-// What threads agree on, in one word, so that a claim is one compare-and-swap and can never be of another job: job number,
-// threads that may take part, chunks, next chunk.
+// What threads agree on, in one word, so that a claim is one compare-and-swap and can never be of another job: job
+// number, threads that may take part, chunks, next chunk.
 struct Ticket {
   std::uint32_t job;
   std::uint32_t team, chunks, next;  // 8, 12 and 12 bits
@@ -52,9 +52,9 @@ struct Job {
   std::size_t count = 0, grain = 1, blocks = 0, chunks = 0;
 };
 
-// Threads that wait for jobs: spinning, then yielding, then asleep. Chunks are claimed one by one, so a thread the system
-// has taken off its core holds nobody up unless it has a chunk in hand. A fork/join team waits for every thread at every
-// join: beside one busy process that is a scheduler's slice each time.
+// Threads that wait for jobs: spinning, then yielding, then asleep. Chunks are claimed one by one, so a thread the
+// system has taken off its core holds nobody up unless it has a chunk in hand. A fork/join team waits for every thread
+// at every join: beside one busy process that is a scheduler's slice each time.
 class Team {
  public:
   void run(const Job& job, int threads) {

@@ -13,7 +13,7 @@ namespace ctk::runtime {
 struct ExecutorOptions {
   std::vector<graph::ValueId> keep;  // values an observer may ask for
   bool fuse = true;
-  std::shared_ptr<PackedWeights> packed;  // of the same graph, to share with other executors; null: its own
+  std::shared_ptr<PackedWeights> packed = nullptr;  // of the same graph, to share with other executors; null: its own
 };
 
 class CpuExecutor final : public graph::Executor {

@@ -65,8 +65,8 @@ ctk_dtype dtype_of(ctk::DType dtype) {
 ctk_status fill(const ctk::graph::Value& value, ctk::DType dtype, std::span<const std::int64_t> dims,
                 ctk_tensor_info* info) {
   if (dims.size() > CTK_MAX_RANK) {
-    return failed(CTK_INPUT, "\"" + value.name + "\": expected at most 8 dimensions, found " +
-                                 std::to_string(dims.size()));
+    return failed(CTK_INPUT,
+                  "\"" + value.name + "\": expected at most 8 dimensions, found " + std::to_string(dims.size()));
   }
   ctk_tensor_info made{value.name.c_str(), dtype_of(dtype), dims.size(), {}, 0};
   bool is_fixed = true;
@@ -113,7 +113,8 @@ void ctk_set_threads(int threads) {
 }
 
 ctk_status ctk_load(const char* path, ctk_model** model) {
-  if (path == nullptr || model == nullptr) return failed(CTK_CONFIG, "ctk_load: expected a path and a place, found NULL");
+  if (path == nullptr || model == nullptr)
+    return failed(CTK_CONFIG, "ctk_load: expected a path and a place, found NULL");
   return guarded([&] {
     auto graph = ctk::runtime::load_bundle(path);
     if (!graph) return failed(graph.error());

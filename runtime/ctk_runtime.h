@@ -38,7 +38,15 @@ typedef enum ctk_status {
   CTK_INPUT = 3     /* unusable file, shape or data; out of memory */
 } ctk_status;
 
-typedef enum ctk_dtype { CTK_F32 = 0, CTK_I64 = 1, CTK_I32 = 2, CTK_U8 = 3, CTK_I8 = 4, CTK_BOOL = 5, CTK_OTHER = 6 } ctk_dtype;
+typedef enum ctk_dtype {
+  CTK_F32 = 0,
+  CTK_I64 = 1,
+  CTK_I32 = 2,
+  CTK_U8 = 3,
+  CTK_I8 = 4,
+  CTK_BOOL = 5,
+  CTK_OTHER = 6
+} ctk_dtype;
 
 typedef struct ctk_tensor_info {
   const char* name; /* lives as long as the model or instance it was asked of */
