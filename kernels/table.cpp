@@ -5,6 +5,7 @@
 #include "kernels/eltwise/eltwise.h"
 #include "kernels/gemm_fp32/gemm_fp32.h"
 #include "kernels/gemm_w4a8/gemm_w4a8.h"
+#include "kernels/gemm_w4g/gemm_w4g.h"
 #include "kernels/gemm_w8a8/gemm_w8a8.h"
 #include "kernels/lookup/lookup.h"
 #include "kernels/pool/pool.h"
@@ -25,6 +26,7 @@ std::vector<KernelInfo> all_kernels() {
   append(out, "gemm_fp32", gemm_fp32_rows());
   append(out, "gemm_w8a8", gemm_w8a8_rows());
   append(out, "gemm_w4a8", gemm_w4a8_rows());
+  append(out, "gemm_w4g", gemm_w4g_rows());
   append(out, "depthwise_fp32", depthwise_fp32_rows());
   append(out, "depthwise_w8a8", depthwise_w8a8_rows());
   append(out, "eltwise", eltwise_rows());
