@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "compress/bench_suites/suites.h"
 #include "compress/model.h"
 #include "compress/onnxruntime_check.h"
 #include "core/parallel.h"
@@ -97,11 +98,14 @@ Status bench_model(const BenchOptions& options, const std::function<void(const B
 
 Status run_bench(const BenchOptions& options, const std::function<void(const BenchRow&)>& emit) {
   set_threads(options.threads);
-  if (!options.suite.empty()) {
-    return config_error("bench: suite \"" + options.suite +
-                        "\" is not available in this build. Give a model: compress bench FILE");
+  if (options.suite.empty()) return bench_model(options, emit);
+  std::string known;
+  for (const BenchSuite& suite : bench_suites()) {
+    if (suite.name == options.suite) return suite.run(options, emit);
+    known += (known.empty() ? "" : ", ") + std::string(suite.name);
   }
-  return bench_model(options, emit);
+  return config_error("bench: --suite: expected one of " + known + ", found \"" + options.suite +
+                      "\". Use one of these, or give a model: compress bench FILE");
 }
 
 }  // namespace ctk::pipeline

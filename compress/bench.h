@@ -11,7 +11,8 @@
 namespace ctk::pipeline {
 
 struct BenchOptions {
-  std::string suite;                 // "int8", ...; empty with `model`
+  std::string suite;                 // a name of bench_suites(); empty with `model`
+  bool quick = false;                // of a suite: the small shapes only
   std::string model;                 // an .onnx file or a bundle
   std::vector<std::string> against;  // peers to measure in turn with a model: "onnxruntime"
   int threads = 1;

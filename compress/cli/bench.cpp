@@ -37,7 +37,8 @@ void add_bench(CLI::App& app, Session& session) {
   CLI::App* verb = app.add_subcommand("bench", "Measure kernels or a model; prints one JSON line a row");
   const auto options = std::make_shared<pipeline::BenchOptions>();
   verb->add_option("model", options->model, "An .onnx file or a bundle");
-  verb->add_option("--suite", options->suite, "Kernels: int8, w4, attn, llm or quant");
+  verb->add_option("--suite", options->suite, "Kernels on fixed shapes: w4");
+  verb->add_flag("--quick", options->quick, "With --suite: the small shapes only");
   verb->add_option("--against", options->against, "Peers that run the same .onnx file in turn: onnxruntime")
       ->delimiter(',');
   verb->add_option("--seconds", options->seconds, "Least time a row, after a warm-up")->check(CLI::Range(0.001, 600.0));

@@ -1,0 +1,12 @@
+#include "compress/bench_suites/suites.h"
+
+namespace ctk::pipeline {
+
+std::span<const BenchSuite> bench_suites() {
+  static constexpr BenchSuite suites[] = {
+      {"w4", "products with 4-bit weights: one row to many, weights from memory or from the cache", bench_w4},
+  };
+  return suites;
+}
+
+}  // namespace ctk::pipeline
