@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kChunkK = 512;                    // 8 KiB of a panel unpacked
 constexpr std::size_t kBlockBytes = 256 * 1024;         // of staged activations: half of the second cache
-constexpr std::size_t kLeastRows = 12, kMostRows = 64;  // of a block
+constexpr std::size_t kLeastRows = 12, kMostRows = 60;  // of a block
 
 // Whole groups, as many as fit.
 inline std::size_t chunk_groups_of(const PanelLayout& p) {

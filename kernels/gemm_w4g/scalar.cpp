@@ -1,7 +1,6 @@
 // The reference: codes unpacked to bytes, activations as their digits, sums as the header states them.
-#include <bit>
+#include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "core/dtype.h"
