@@ -4,12 +4,21 @@
 
 #include "kernels/gemm_w4g/stage_x86_avx2.h"
 
+#if defined(CTK_USE_SIMDE)
+#include <simde/x86/f16c.h>
+#endif
+
 namespace ctk::kernels {
 namespace {
 
 constexpr std::size_t kChunkK = 512;                    // 8 KiB of a panel unpacked
 constexpr std::size_t kBlockBytes = 256 * 1024;         // of staged activations: half of the second cache
 constexpr std::size_t kLeastRows = 12, kMostRows = 60;  // of a block
+
+// How far ahead of their use codes are fetched. The processor's own prefetcher does not keep up with a loop that
+// computes beside reading: 4096 x 4096 from memory runs at 0.83 of plain reading without, at 1.0 and over with this; 1
+// to 8 KiB are alike, three digits like it farther.
+constexpr std::size_t kPrefetchBytes = 3072;
 
 // Whole groups, as many as fit.
 inline std::size_t chunk_groups_of(const PanelLayout& p) {
@@ -46,6 +55,20 @@ inline ChunkMemory chunk_memory(const PanelLayout& p, void* scratch) {
   return {reinterpret_cast<std::uint8_t*>(codes), reinterpret_cast<float*>(scales),
           reinterpret_cast<std::int32_t*>(zero_points),
           reinterpret_cast<float*>(zero_points + groups * kColumns * sizeof(float))};
+}
+
+// a * b + c, rounded once.
+inline __m256 fused(__m256 a, __m256 b, __m256 c) {
+#if defined(CTK_USE_SIMDE)  // the emulation rounds twice
+  float x[8], y[8], z[8];
+  _mm256_storeu_ps(x, a);
+  _mm256_storeu_ps(y, b);
+  _mm256_storeu_ps(z, c);
+  for (std::size_t i = 0; i < 8; ++i) z[i] = __builtin_fmaf(x[i], y[i], z[i]);
+  return _mm256_loadu_ps(z);
+#else
+  return _mm256_fmadd_ps(a, b, c);
+#endif
 }
 
 inline __m256 scales_at(const char* halves) {

@@ -13,11 +13,28 @@
 #include "tests/support/seed.h"
 
 namespace ctk::kernels {
+namespace test {
+// emulated_gemm_w4g_x86_*_test.cpp; null where the emulation's headers (libsimde-dev) are missing.
+const GemmW4Row* emulated_w4g_avxvnni();
+const GemmW4Row* emulated_w4g_avx512vnni();
+}  // namespace test
+
 namespace {
 
-using test::FencedArray;
-using test::FloatOutput;
-using test::Residual;
+using ctk::test::FencedArray;
+using ctk::test::FloatOutput;
+using ctk::test::Residual;
+
+// Calls body(row) for each row this host can run, then for those emulated instruction by instruction.
+template <class Body>
+void for_each_row(Body&& body) {
+  ctk::test::for_each_row(gemm_w4g_rows(), body);
+  for (const GemmW4Row* row : {test::emulated_w4g_avxvnni(), test::emulated_w4g_avx512vnni()}) {
+    if (row == nullptr) continue;
+    SCOPED_TRACE(std::string(row->name) + " (emulated)");
+    body(*row);
+  }
+}
 
 // A weight matrix with everything pack() reads. codes: one a byte, 0..15.
 struct Weights {
@@ -121,7 +138,7 @@ void compare_rows(Random& random, const Weights& w, const std::vector<float>& a,
                " digits " + std::to_string(o.digits) + " per token " + std::to_string(o.per_token));
   FloatOutput c(random, o.m, w.shape.n, w.shape.n + o.c_gap, o.has_bias, o.residual, o.is_clamped);
   const std::vector<float> want = computed(gemm_w4g_rows().front(), w, a, o, c);
-  test::for_each_row(gemm_w4g_rows(), [&](const GemmW4Row& row) {
+  for_each_row([&](const GemmW4Row& row) {
     for (int team : teams) {
       set_threads(team);
       const std::vector<float> got = computed(row, w, a, o, c);
@@ -152,7 +169,7 @@ void check_random(Random& random, Options o, W4Shape shape, std::vector<int> tea
 constexpr std::size_t kGroupSizes[] = {0, 16, 32, 48, 64, 128};
 
 TEST(GemmW4g, RowsEqualTheReferenceOnRandomShapes) {
-  Random random(test::test_seed(), "gemm_w4g");
+  Random random(ctk::test::test_seed(), "gemm_w4g");
   for (int i = 0; i < 10000 && !HasFatalFailure(); ++i) {
     Options o;
     o.m = 1 + random.below(9);
@@ -165,7 +182,7 @@ TEST(GemmW4g, RowsEqualTheReferenceOnRandomShapes) {
 }
 
 TEST(GemmW4g, RowsEqualTheReferenceAtEveryTailOfATile) {
-  Random random(test::test_seed(), "gemm_w4g tails");
+  Random random(ctk::test::test_seed(), "gemm_w4g tails");
   for (std::size_t n : {1, 7, 8, 9, 15, 16, 17, 33}) {
     for (std::size_t k : {1, 7, 8, 9, 15, 16, 17, 31, 33, 63, 65, 127, 129, 131}) {
       for (std::size_t m : {1, 2, 3, 4, 5, 6, 7, 13}) {
@@ -181,7 +198,7 @@ TEST(GemmW4g, RowsEqualTheReferenceAtEveryTailOfATile) {
 }
 
 TEST(GemmW4g, RowsEqualTheReferenceOnLongAndManyRows) {
-  Random random(test::test_seed(), "gemm_w4g long");
+  Random random(ctk::test::test_seed(), "gemm_w4g long");
   const std::size_t shapes[][4] = {{1, 40, 4096, 128}, {3, 17, 5000, 0},  {130, 24, 200, 32}, {70, 50, 1040, 64},
                                    {9, 33, 2050, 128}, {200, 16, 16, 16}, {25, 20, 3000, 0},  {64, 18, 700, 512}};
   for (const auto& s : shapes) {
@@ -210,7 +227,7 @@ float product(const GemmW4Row& row, W4Shape shape, int code, int zero_point, flo
 }
 
 TEST(GemmW4g, KeepsExtremeCodesExact) {
-  test::for_each_row(gemm_w4g_rows(), [](const GemmW4Row& row) {
+  for_each_row([](const GemmW4Row& row) {
     // Affine, code 15, zero point 0, activations at the end of their range: q = +-127 each, scale 2 / 127 a step.
     // dot = 128 * 127 * 15 = 243840; times float(2 / 127) * 0.5 = 1920 within two roundings.
     EXPECT_NEAR(product(row, {1, 128, 128, true}, 15, 0, 0.5f, 2.0f, 1), 1920.0f, 1e-3f);
@@ -235,7 +252,7 @@ TEST(GemmW4g, RoundsActivationsToNearestWithTiesToEven) {
   Options o;
   const float group[16] = {127.0f, 0.5f, 1.5f, 2.5f, -2.5f};
   FloatOutput c(random, 1, 1, 1, false, Residual::none, false);
-  test::for_each_row(gemm_w4g_rows(), [&](const GemmW4Row& row) {
+  for_each_row([&](const GemmW4Row& row) {
     EXPECT_EQ(computed(row, w, {group, group + 16}, o, c)[0], 127.0f + 0.0f + 2.0f + 2.0f - 2.0f);
   });
 }
@@ -252,7 +269,7 @@ TEST(GemmW4g, GivesActivationsOneStepAGroupOrOneAToken) {
   std::fill(a.begin() + 16, a.end(), 0.4f);
   Options o;
   FloatOutput c(random, 1, 1, 1, false, Residual::none, false);
-  test::for_each_row(gemm_w4g_rows(), [&](const GemmW4Row& row) {
+  for_each_row([&](const GemmW4Row& row) {
     o.per_token = false;
     EXPECT_NEAR(computed(row, w, a, o, c)[0], 127.0f + 16 * 0.4f, 1e-4f);
     o.per_token = true;
@@ -261,7 +278,7 @@ TEST(GemmW4g, GivesActivationsOneStepAGroupOrOneAToken) {
 }
 
 TEST(GemmW4g, StaysWithinTheStatedErrorOfTheDequantizedProduct) {
-  Random random(test::test_seed(), "gemm_w4g error");
+  Random random(ctk::test::test_seed(), "gemm_w4g error");
   const double epsilon = std::numeric_limits<float>::epsilon();
   for (int i = 0; i < 300; ++i) {
     const W4Shape shape{1 + random.below(20), 1 + random.below(500), kGroupSizes[random.below(std::size(kGroupSizes))],
@@ -274,7 +291,7 @@ TEST(GemmW4g, StaysWithinTheStatedErrorOfTheDequantizedProduct) {
     const std::vector<float> a = random_activations(random, o.m, shape.k, 0);
     FloatOutput c(random, o.m, shape.n, shape.n, true, Residual::none, false);
     const double relative_step = o.digits == 1 ? 0x1p-8 * 1.01 : o.digits == 2 ? 0x1p-15 * 1.01 : 0x1p-23;
-    test::for_each_row(gemm_w4g_rows(), [&](const GemmW4Row& row) {
+    for_each_row([&](const GemmW4Row& row) {
       const std::vector<float> y = computed(row, w, a, o, c);
       for (std::size_t m = 0; m < o.m; ++m) {
         for (std::size_t n = 0; n < shape.n; ++n) {
@@ -318,7 +335,7 @@ TEST(GemmW4g, MakesZerosOfZeroAndTinyGroupsAndNaNOfWhatIsNotFinite) {
       a[3 * 70 + 69] = std::numeric_limits<float>::quiet_NaN();
       a[4 * 70 + 33] = -infinity;
       FloatOutput c(random, o.m, 18, 18, true, Residual::none, false);
-      test::for_each_row(gemm_w4g_rows(), [&](const GemmW4Row& row) {
+      for_each_row([&](const GemmW4Row& row) {
         const std::vector<float> y = computed(row, w, a, o, c);
         for (std::size_t n = 0; n < 18; ++n) {
           EXPECT_EQ(y[n], c.bias(n));
@@ -334,7 +351,7 @@ TEST(GemmW4g, MakesZerosOfZeroAndTinyGroupsAndNaNOfWhatIsNotFinite) {
 }
 
 TEST(GemmW4g, StoresFourBitsAWeightAndTheScales) {
-  test::for_each_row(gemm_w4g_rows(), [](const GemmW4Row& row) {
+  for_each_row([](const GemmW4Row& row) {
     if (row.isa == Isa::scalar) return;  // the reference unpacks
     // 4096 x 4096, groups of 128: 0.5 + 2 / 128 bytes a weight; affine: 0.5 + 3 / 128.
     EXPECT_EQ(row.packed_bytes({4096, 4096, 128, false}), 8650752u);

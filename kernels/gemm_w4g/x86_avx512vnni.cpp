@@ -1,0 +1,309 @@
+// gemm_w4g on AVX-512 VNNI: vpdpbusd adds four products of codes (0..15) and signed digits to an int32 sum, exactly. 64
+// bytes of codes are two operands for 16 columns; they are unpacked in registers as they pass by.
+//
+// Few lines (rows * digits <= 3): one panel, four sums a line, for memory is what counts. More: tiles of up to 12 lines
+// by two panels, whose 24 sums, codes and their halves fill 30 registers. A tile takes all of K; a block of staged rows
+// stays in the second cache.
+#if defined(__x86_64__) || defined(CTK_USE_SIMDE)
+
+// GCC 12 takes the placeholder operand inside its own intrinsics for an uninitialized variable (its bug 105593).
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#include "kernels/gemm_w4g/blocks_x86_avx2.h"
+
+#if defined(CTK_USE_SIMDE)
+#define CTK_UNROLL_12
+#else
+#define CTK_UNROLL_12 _Pragma("GCC unroll 12")
+#endif
+
+namespace ctk::kernels {
+namespace {
+
+constexpr std::size_t kLines = 12, kThinLines = 3, kPanels = 2;
+constexpr std::size_t kStagedBytes = 512 * 1024;  // of a block: half of the second cache of these processors
+
+// ---- what the emulation lacks, or rounds twice
+// -----------------------------------------------------------------------
+
+#if defined(CTK_USE_SIMDE)
+struct Floats {
+  float at[kColumns];
+};
+inline Floats load_floats(const float* from) {
+  Floats f;
+  __builtin_memcpy(f.at, from, sizeof(f.at));
+  return f;
+}
+inline void store_floats(float* to, const Floats& f) {
+  __builtin_memcpy(to, f.at, sizeof(f.at));
+}
+inline Floats scales16_at(const char* halves) {
+  Floats f;
+  _mm256_storeu_ps(f.at, scales_at(halves));
+  _mm256_storeu_ps(f.at + 8, scales_at(halves + 16));
+  return f;
+}
+inline __m512i zero_points16_at(const char* bytes) {
+  std::int32_t points[kColumns];
+  for (std::size_t i = 0; i < kColumns; ++i) points[i] = static_cast<unsigned char>(bytes[i]);
+  return _mm512_loadu_si512(points);
+}
+// out + float(dots) * (scales * scale)
+inline Floats add_scaled(const Floats& out, __m512i dots, const Floats& scales, float scale) {
+  std::int32_t dot[kColumns];
+  _mm512_storeu_si512(dot, dots);
+  Floats f;
+  for (std::size_t i = 0; i < kColumns; ++i) {
+    f.at[i] = __builtin_fmaf(static_cast<float>(dot[i]), scales.at[i] * scale, out.at[i]);
+  }
+  return f;
+}
+#else
+using Floats = __m512;
+inline Floats load_floats(const float* from) {
+  return _mm512_loadu_ps(from);
+}
+inline void store_floats(float* to, Floats f) {
+  _mm512_storeu_ps(to, f);
+}
+inline Floats scales16_at(const char* halves) {
+  return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(halves)));
+}
+inline __m512i zero_points16_at(const char* bytes) {
+  return _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes)));
+}
+// out + float(dots) * (scales * scale)
+inline Floats add_scaled(Floats out, __m512i dots, Floats scales, float scale) {
+  return _mm512_fmadd_ps(_mm512_cvtepi32_ps(dots), _mm512_mul_ps(scales, _mm512_set1_ps(scale)), out);
+}
+#endif
+
+inline __m512i quad_at(const char* at) {
+  std::int32_t quad;
+  __builtin_memcpy(&quad, at, sizeof(quad));
+  return _mm512_set1_epi32(quad);
+}
+
+inline __m512i low_nibbles(__m512i codes) {
+  return _mm512_and_si512(codes, _mm512_set1_epi8(15));
+}
+
+inline __m512i high_nibbles(__m512i codes) {
+  return low_nibbles(_mm512_srli_epi16(codes, 4));
+}
+
+// ---- one tile ------------------------------------------------------------------------------------------------------
+
+// A product's fixed parts and a tile's place in it.
+struct Walk {
+  const GemmW4& g;
+  PanelLayout layout;
+  Staged x;               // of the tile
+  std::size_t first_row;  // of the tile, in C
+};
+
+// Steps of 8 k for V lines and P panels. S sums for each line and panel, taken in turn: so many are in flight.
+template <std::size_t V, std::size_t P, std::size_t S>
+inline void add_steps(__m512i (&sums)[V][P * S], const char* codes, std::size_t panel_bytes, const char* x,
+                      std::size_t steps) {
+  for (std::size_t s = 0; s < steps; ++s, codes += kStepBytes, x += 2 * V * kQuad) {
+    __m512i raw[P];
+    CTK_UNROLL
+    for (std::size_t p = 0; p < P; ++p) {
+      raw[p] = _mm512_load_si512(codes + p * panel_bytes);
+      _mm_prefetch(codes + p * panel_bytes + kPrefetchBytes, _MM_HINT_T0);
+    }
+    __m512i w[P];
+    CTK_UNROLL
+    for (std::size_t p = 0; p < P; ++p) w[p] = low_nibbles(raw[p]);
+    CTK_UNROLL_12
+    for (std::size_t v = 0; v < V; ++v) {
+      const __m512i quad = quad_at(x + v * kQuad);
+      CTK_UNROLL
+      for (std::size_t p = 0; p < P; ++p) sums[v][p * S] = _mm512_dpbusd_epi32(sums[v][p * S], w[p], quad);
+    }
+    CTK_UNROLL
+    for (std::size_t p = 0; p < P; ++p) w[p] = high_nibbles(raw[p]);
+    CTK_UNROLL_12
+    for (std::size_t v = 0; v < V; ++v) {
+      const __m512i quad = quad_at(x + (V + v) * kQuad);
+      CTK_UNROLL
+      for (std::size_t p = 0; p < P; ++p) {
+        __m512i& sum = sums[v][p * S + S / 2];
+        sum = _mm512_dpbusd_epi32(sum, w[p], quad);
+      }
+    }
+    if constexpr (S == 4) {  // the next step takes the other two
+      CTK_UNROLL_12
+      for (std::size_t v = 0; v < V; ++v) {
+        const __m512i first = sums[v][0], third = sums[v][2];
+        sums[v][0] = sums[v][1];
+        sums[v][1] = first;
+        sums[v][2] = sums[v][3];
+        sums[v][3] = third;
+      }
+    }
+  }
+}
+
+// V / D rows by P panels from `column` on, `columns` of whose columns exist.
+template <std::size_t V, std::size_t D, std::size_t P>
+[[gnu::noinline]] void tile(const Walk& walk, std::size_t column, std::size_t columns) {
+  constexpr std::size_t kRows = V / D, kSums = V <= kThinLines ? 4 : 1;
+  const GemmW4& g = walk.g;
+  const PanelLayout& layout = walk.layout;
+  const char* panel = static_cast<const char*>(g.packed) + column / kColumns * layout.bytes;
+  float out[kRows][P * kColumns];
+  for (std::size_t p = 0; p < P; ++p) {
+    __m256 bias[2];
+    load_bias(g.epilogue, column + p * kColumns, columns - p * kColumns, bias);
+    for (std::size_t r = 0; r < kRows; ++r) {
+      _mm256_storeu_ps(out[r] + p * kColumns, bias[0]);
+      _mm256_storeu_ps(out[r] + p * kColumns + 8, bias[1]);
+    }
+  }
+  const char *codes = panel + layout.codes, *x = walk.x.codes;
+  for (std::size_t group = 0; group < layout.groups; ++group) {
+    const std::size_t steps = smaller(layout.group_steps, layout.steps - group * layout.group_steps);
+    __m512i sums[V][P * kSums];
+    CTK_UNROLL_12
+    for (std::size_t v = 0; v < V; ++v) {
+      const __m512i correction = _mm512_set1_epi32(walk.x.corrections[group * V + v]);
+      CTK_UNROLL
+      for (std::size_t p = 0; p < P; ++p) {
+        CTK_UNROLL
+        for (std::size_t s = 0; s < kSums; ++s) {
+          sums[v][p * kSums + s] = s == 0 ? correction : _mm512_setzero_si512();
+        }
+      }
+    }
+    if (g.shape.is_affine) {
+      CTK_UNROLL
+      for (std::size_t p = 0; p < P; ++p) {
+        const __m512i points = zero_points16_at(panel + p * layout.bytes + layout.zero_points + group * kColumns);
+        CTK_UNROLL_12
+        for (std::size_t v = 0; v < V; ++v) {
+          sums[v][p * kSums] = _mm512_mullo_epi32(sums[v][p * kSums], points);
+        }
+      }
+    }
+    add_steps<V, P, kSums>(sums, codes, layout.bytes, x, steps);
+    codes += steps * kStepBytes;
+    x += steps * 2 * V * kQuad;
+    Floats scales[P];
+    CTK_UNROLL
+    for (std::size_t p = 0; p < P; ++p) {
+      scales[p] = scales16_at(panel + p * layout.bytes + group * kColumns * sizeof(std::uint16_t));
+    }
+    CTK_UNROLL_12
+    for (std::size_t r = 0; r < kRows; ++r) {
+      CTK_UNROLL
+      for (std::size_t p = 0; p < P; ++p) {
+        Floats y = load_floats(out[r] + p * kColumns);
+        CTK_UNROLL
+        for (std::size_t v = r * D; v < (r + 1) * D; ++v) {
+          __m512i dots = sums[v][p * kSums];
+          CTK_UNROLL
+          for (std::size_t s = 1; s < kSums; ++s) dots = _mm512_add_epi32(dots, sums[v][p * kSums + s]);
+          y = add_scaled(y, dots, scales[p], walk.x.scales[group * V + v]);
+        }
+        store_floats(out[r] + p * kColumns, y);
+      }
+    }
+  }
+  for (std::size_t r = 0; r < kRows; ++r) {
+    for (std::size_t p = 0; p < P; ++p) {
+      const __m256 sums[2] = {_mm256_loadu_ps(out[r] + p * kColumns), _mm256_loadu_ps(out[r] + p * kColumns + 8)};
+      finish(g, walk.first_row + r, column + p * kColumns, smaller(columns - p * kColumns, kColumns), sums);
+    }
+  }
+}
+
+template <std::size_t D, std::size_t P>
+void tile_of(std::size_t rows, const Walk& walk, std::size_t column, std::size_t columns) {
+  if (rows == 1) tile<1 * D, D, P>(walk, column, columns);
+  if (rows == 2) tile<2 * D, D, P>(walk, column, columns);
+  if (rows == 3) tile<3 * D, D, P>(walk, column, columns);
+  if (rows == 4) tile<4 * D, D, P>(walk, column, columns);
+  if constexpr (D <= 2) {
+    if (rows == 5) tile<5 * D, D, P>(walk, column, columns);
+    if (rows == 6) tile<6 * D, D, P>(walk, column, columns);
+  }
+  if constexpr (D == 1) {
+    if (rows == 7) tile<7, D, P>(walk, column, columns);
+    if (rows == 8) tile<8, D, P>(walk, column, columns);
+    if (rows == 9) tile<9, D, P>(walk, column, columns);
+    if (rows == 10) tile<10, D, P>(walk, column, columns);
+    if (rows == 11) tile<11, D, P>(walk, column, columns);
+    if (rows == 12) tile<12, D, P>(walk, column, columns);
+  }
+}
+
+// ---- the row -------------------------------------------------------------------------------------------------------
+
+template <std::size_t D>
+void run_digits(const GemmW4& g, const void* staged, std::size_t m_begin, std::size_t rows, std::size_t n_begin,
+                std::size_t n_end) {
+  const Tiles tiles = tiles_of(rows, D, kLines);
+  Walk walk{g, layout_of(g.shape), {}, m_begin};
+  for (std::size_t column = n_begin; column < n_end;) {
+    const bool single = rows * D <= kThinLines || n_end - column <= kColumns;
+    const std::size_t columns = smaller(n_end - column, single ? kColumns : kPanels * kColumns);
+    for (std::size_t t = 0; t < tiles.count; ++t) {
+      const std::size_t first = tiles.first(t), height = tiles.first(t + 1) - first;
+      walk.x = staged_tile(walk.layout, staged, rows * D, first * D);
+      walk.first_row = m_begin + first;
+      if (single) {
+        tile_of<D, 1>(height, walk, column, columns);
+      } else {
+        tile_of<D, kPanels>(height, walk, column, columns);
+      }
+    }
+    column += columns;
+  }
+}
+
+std::size_t block_rows(const W4Shape& s, int digits) {
+  const std::size_t bytes = layout_of(s).steps * kStep * static_cast<std::size_t>(digits);
+  const std::size_t fitting = bytes == 0 ? kMostRows : kStagedBytes / bytes;
+  return fitting < kLeastRows ? kLeastRows : smaller(fitting, kMostRows);
+}
+
+std::size_t staged_bytes(const W4Shape& s, int digits, std::size_t rows) {
+  return staged_bytes_of(layout_of(s), rows * static_cast<std::size_t>(digits));
+}
+
+void stage(const GemmW4& g, const float* a, std::size_t rows, std::size_t begin, std::size_t end, void* staged) {
+  stage_tiles(g, a, rows, begin, end, kLines, staged);
+}
+
+std::size_t scratch_bytes(const W4Shape&, int) {
+  return 0;
+}
+
+void run(const GemmW4& g, const void* staged, std::size_t m_begin, std::size_t rows, std::size_t n_begin,
+         std::size_t n_end, void*) {
+  if (g.digits == 1) run_digits<1>(g, staged, m_begin, rows, n_begin, n_end);
+  if (g.digits == 2) run_digits<2>(g, staged, m_begin, rows, n_begin, n_end);
+  if (g.digits == 3) run_digits<3>(g, staged, m_begin, rows, n_begin, n_end);
+}
+
+}  // namespace
+
+extern const GemmW4Row gemm_w4g_12x32_x86_avx512vnni;
+constinit const GemmW4Row gemm_w4g_12x32_x86_avx512vnni{
+    .isa = Isa::x86_avx512vnni,
+    .name = "gemm_w4g_12x32_x86_avx512vnni",
+    .n_step = kPanels * kColumns,
+    .packed_bytes = packed_bytes,
+    .pack = pack,
+    .block_rows = block_rows,
+    .staged_bytes = staged_bytes,
+    .stage = stage,
+    .scratch_bytes = scratch_bytes,
+    .run = run,
+};
+
+}  // namespace ctk::kernels
+
+#endif
