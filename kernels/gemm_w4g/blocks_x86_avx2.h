@@ -71,11 +71,11 @@ inline __m256 fused(__m256 a, __m256 b, __m256 c) {
 #endif
 }
 
-inline __m256 scales_at(const char* halves) {
+[[gnu::always_inline]] inline __m256 scales_at(const char* halves) {
   return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(halves)));
 }
 
-inline __m256i zero_points_at(const char* bytes) {
+[[gnu::always_inline]] inline __m256i zero_points_at(const char* bytes) {
   return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(bytes)));
 }
 

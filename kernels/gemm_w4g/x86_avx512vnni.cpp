@@ -78,10 +78,31 @@ inline Floats add_scaled(Floats out, __m512i dots, Floats scales, float scale) {
 }
 #endif
 
-inline __m512i quad_at(const char* at) {
+// sums[p] += w[p] . x for P panels, x: the quad at `at` in every lane. The 24 sums of a tile and what they need leave
+// three registers; written as intrinsics, GCC 12 reorders them and spills.
+template <std::size_t P>
+inline void add_at(__m512i& sum0, __m512i& sum1, const __m512i (&w)[P], const char* at) {
+#if defined(CTK_USE_SIMDE)
   std::int32_t quad;
   __builtin_memcpy(&quad, at, sizeof(quad));
-  return _mm512_set1_epi32(quad);
+  const __m512i x = _mm512_set1_epi32(quad);
+  sum0 = _mm512_dpbusd_epi32(sum0, w[0], x);
+  if constexpr (P == 2) sum1 = _mm512_dpbusd_epi32(sum1, w[1], x);
+#else
+  __m512i x;
+  if constexpr (P == 2) {
+    __asm__(
+        "vpbroadcastd %[at], %[x]\n\t"
+        "vpdpbusd %[x], %[w0], %[sum0]\n\t"
+        "vpdpbusd %[x], %[w1], %[sum1]"
+        : [sum0] "+v"(sum0), [sum1] "+v"(sum1), [x] "=&v"(x)
+        : [at] "m"(*reinterpret_cast<const char(*)[kQuad]>(at)), [w0] "v"(w[0]), [w1] "v"(w[1]));
+  } else {
+    __asm__("vpdpbusd %[at]%{1to16%}, %[w0], %[sum0]"
+            : [sum0] "+v"(sum0)
+            : [at] "m"(*reinterpret_cast<const char(*)[kQuad]>(at)), [w0] "v"(w[0]));
+  }
+#endif
 }
 
 inline __m512i low_nibbles(__m512i codes) {
@@ -117,21 +138,12 @@ inline void add_steps(__m512i (&sums)[V][P * S], const char* codes, std::size_t 
     CTK_UNROLL
     for (std::size_t p = 0; p < P; ++p) w[p] = low_nibbles(raw[p]);
     CTK_UNROLL_12
-    for (std::size_t v = 0; v < V; ++v) {
-      const __m512i quad = quad_at(x + v * kQuad);
-      CTK_UNROLL
-      for (std::size_t p = 0; p < P; ++p) sums[v][p * S] = _mm512_dpbusd_epi32(sums[v][p * S], w[p], quad);
-    }
+    for (std::size_t v = 0; v < V; ++v) add_at<P>(sums[v][0], sums[v][(P - 1) * S], w, x + v * kQuad);
     CTK_UNROLL
     for (std::size_t p = 0; p < P; ++p) w[p] = high_nibbles(raw[p]);
     CTK_UNROLL_12
     for (std::size_t v = 0; v < V; ++v) {
-      const __m512i quad = quad_at(x + (V + v) * kQuad);
-      CTK_UNROLL
-      for (std::size_t p = 0; p < P; ++p) {
-        __m512i& sum = sums[v][p * S + S / 2];
-        sum = _mm512_dpbusd_epi32(sum, w[p], quad);
-      }
+      add_at<P>(sums[v][S / 2], sums[v][(P - 1) * S + S / 2], w, x + (V + v) * kQuad);
     }
     if constexpr (S == 4) {  // the next step takes the other two
       CTK_UNROLL_12
