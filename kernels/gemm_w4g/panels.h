@@ -57,9 +57,29 @@ inline unsigned code_at(const W4Matrix& w, std::size_t n, std::size_t k) {
   return w.is_signed ? code ^ 8u : code;
 }
 
+// The low four nibbles, one to a byte.
+inline std::uint32_t spread(std::uint32_t nibbles) {
+  const std::uint32_t bytes = (nibbles | nibbles << 8) & 0x00ff00ffu;
+  return (bytes | bytes << 4) & 0x0f0f0f0fu;
+}
+
+// Four bytes of a panel: k .. k + 7 of one column. k is even.
+inline std::uint32_t step_at(const W4Matrix& w, std::size_t n, std::size_t k) {
+  const std::size_t nibble = n * w.row_codes + k;
+  std::uint32_t codes = 0;
+  if (nibble % 2 == 0 && k + kStep <= w.shape.k) {
+    __builtin_memcpy(&codes, w.codes + nibble / 2, sizeof(codes));
+    if (w.is_signed) codes ^= 0x88888888u;
+  } else {
+    for (std::size_t j = 0; j < kStep && k + j < w.shape.k; ++j) {
+      codes |= static_cast<std::uint32_t>(code_at(w, n, k + j)) << 4 * j;
+    }
+  }
+  return spread(codes & 0xffffu) | spread(codes >> 16) << 4;
+}
+
 inline void pack(const W4Matrix& w, std::size_t n_begin, std::size_t n_end, void* packed) {
   const PanelLayout layout = layout_of(w.shape);
-  const std::size_t k = w.shape.k;
   for (std::size_t column = n_begin; column < n_end; column += kColumns) {
     const std::size_t columns = smaller(kColumns, n_end - column);
     unsigned char* panel = static_cast<unsigned char*>(packed) + column / kColumns * layout.bytes;
@@ -74,12 +94,9 @@ inline void pack(const W4Matrix& w, std::size_t n_begin, std::size_t n_end, void
     }
     unsigned char* out = panel + layout.codes;
     for (std::size_t first = 0; first < layout.steps * kStep; first += kStep) {
-      for (std::size_t c = 0; c < kColumns; ++c) {
-        for (std::size_t j = first; j < first + kQuad; ++j) {
-          const unsigned low = c < columns && j < k ? code_at(w, column + c, j) : 0;
-          const unsigned high = c < columns && j + kQuad < k ? code_at(w, column + c, j + kQuad) : 0;
-          *out++ = static_cast<unsigned char>(low | high << 4);
-        }
+      for (std::size_t c = 0; c < kColumns; ++c, out += kQuad) {
+        const std::uint32_t step = c < columns ? step_at(w, column + c, first) : 0;
+        __builtin_memcpy(out, &step, kQuad);
       }
     }
   }
