@@ -29,6 +29,7 @@ inline std::size_t chunk_groups_of(const PanelLayout& p) {
 // A panel's groups [begin, begin + groups), unpacked.
 struct Chunk {
   const std::uint8_t* codes;                    // [quads][16 columns][4 k]
+  const char* next;                             // packed codes of the chunk after it
   const float* scales;                          // [groups][16]
   const std::int32_t* zero_points;              // [groups][16], or null: corrections hold the 8 already
   std::size_t groups, group_steps, last_steps;  // last_steps: of the last group
@@ -103,8 +104,13 @@ inline Chunk unpack_chunk(const PanelLayout& p, const char* panel, std::size_t b
       _mm256_store_si256(reinterpret_cast<__m256i*>(to.zero_points + 8 * i), zero_points_at(points + 8 * i));
     }
   }
-  return {to.codes, to.scales,     is_affine ? to.zero_points : nullptr,
-          groups,   p.group_steps, last - first - (groups - 1) * p.group_steps};
+  return {to.codes,
+          from,
+          to.scales,
+          is_affine ? to.zero_points : nullptr,
+          groups,
+          p.group_steps,
+          last - first - (groups - 1) * p.group_steps};
 }
 
 // Bias of 16 columns from `column` on, `columns` of which exist.

@@ -142,15 +142,18 @@ template <std::size_t V, std::size_t D>
 template <std::size_t V>
 using Sums = __m256i[V][2];
 
-// The sums of `steps` steps; moves on past them.
+// The sums of `steps` steps; moves on past them. ahead: codes to fetch meanwhile, a line a step.
 template <std::size_t V>
-inline void sum_steps(Sums<V>& sums, const std::uint8_t*& w, const char*& x, std::size_t steps) {
+inline void sum_steps(Sums<V>& sums, const std::uint8_t*& w, const char*& x, const char*& ahead, std::size_t steps) {
+  _mm_prefetch(ahead, _MM_HINT_T0);
   const __m256i w0 = load(w), w1 = load(w + 32), w2 = load(w + 64), w3 = load(w + 96);
   CTK_UNROLL
   for (std::size_t v = 0; v < V; ++v) Dot::first_at(sums[v][0], sums[v][1], w0, w1, x + v * kQuad);
   CTK_UNROLL
   for (std::size_t v = 0; v < V; ++v) Dot::add_at(sums[v][0], sums[v][1], w2, w3, x + (V + v) * kQuad);
-  for (w += 2 * kStepBytes, x += 2 * V * kQuad; --steps != 0; w += 2 * kStepBytes, x += 2 * V * kQuad) {
+  for (w += 2 * kStepBytes, x += 2 * V * kQuad, ahead += kStepBytes; --steps != 0;
+       w += 2 * kStepBytes, x += 2 * V * kQuad, ahead += kStepBytes) {
+    _mm_prefetch(ahead, _MM_HINT_T0);
     CTK_UNROLL
     for (std::size_t j = 0; j < 2; ++j) {
       const __m256i a = load(w + j * kStepBytes), b = load(w + j * kStepBytes + 32);
@@ -199,30 +202,30 @@ inline void add_group(const Group& group, const Sums<V>& last, const Sums<V>& be
 template <std::size_t V, std::size_t D, bool kAffine>
 [[gnu::noinline]] void tile(const Chunk& chunk, const Staged& x, float* sums) {
   const std::uint8_t* w = chunk.codes;
-  const char* quads = x.codes;
+  const char *quads = x.codes, *ahead = chunk.next;
   Group group{chunk.scales, chunk.zero_points, x.scales, x.corrections, sums};
   for (std::size_t g = 0; g < chunk.groups; ++g) {
     std::size_t steps = g + 1 == chunk.groups ? chunk.last_steps : chunk.group_steps;
     Sums<V> acc, dots;
     if (steps <= Dot::kSteps) {
-      sum_steps<V>(acc, w, quads, steps);
+      sum_steps<V>(acc, w, quads, ahead, steps);
       add_group<V, D, kAffine, false>(group, acc, dots);
     } else {
-      sum_steps<V>(acc, w, quads, Dot::kSteps);
+      sum_steps<V>(acc, w, quads, ahead, Dot::kSteps);
       CTK_UNROLL
       for (std::size_t v = 0; v < V; ++v) {
         dots[v][0] = Dot::widened(acc[v][0]);
         dots[v][1] = Dot::widened(acc[v][1]);
       }
       for (steps -= Dot::kSteps; steps > Dot::kSteps; steps -= Dot::kSteps) {
-        sum_steps<V>(acc, w, quads, Dot::kSteps);
+        sum_steps<V>(acc, w, quads, ahead, Dot::kSteps);
         CTK_UNROLL
         for (std::size_t v = 0; v < V; ++v) {
           dots[v][0] = _mm256_add_epi32(dots[v][0], Dot::widened(acc[v][0]));
           dots[v][1] = _mm256_add_epi32(dots[v][1], Dot::widened(acc[v][1]));
         }
       }
-      sum_steps<V>(acc, w, quads, steps);
+      sum_steps<V>(acc, w, quads, ahead, steps);
       add_group<V, D, kAffine, true>(group, acc, dots);
     }
     group.scales += kColumns;
