@@ -11,7 +11,7 @@
 namespace ctk::kernels {
 namespace {
 
-constexpr std::size_t kChunkK = 512;                    // 8 KiB of a panel unpacked
+constexpr std::size_t kChunkK = 1024;                   // 16 KiB of a panel unpacked; 512 is 2% slower, 256 8%
 constexpr std::size_t kBlockBytes = 256 * 1024;         // of staged activations: half of the second cache
 constexpr std::size_t kLeastRows = 12, kMostRows = 60;  // of a block
 
