@@ -1,8 +1,9 @@
 // The loops of the 256-bit rows, in panels of 16 columns.
 //
-// Few lines (rows * digits <= 3): codes are unpacked in registers as they stream by, for memory is what counts.
-// More: a chunk of the panel is unpacked once for a block of rows, and tiles of up to six lines pass over it. Zen 3
-// takes four vector instructions a cycle, loads and stores among them: a tile spends 32 on 12 x 32 products.
+// Few lines (rows * digits, is_thin()): codes are unpacked in registers as they stream by, for memory is what counts;
+// tiles of up to four lines. More: a chunk of the panel is unpacked once for a block of rows, and tiles of up to six
+// lines pass over it. Zen 3 takes four vector instructions a cycle, loads and stores among them: a tile spends 32 on 12
+// x 32 products.
 //
 // The source that includes this gives `Dot`:
 //   kSteps                        steps of eight k a sum takes before it must be widened
@@ -17,7 +18,18 @@
 namespace ctk::kernels {
 namespace {
 
-constexpr std::size_t kLines = 6, kThinLines = 3;
+constexpr std::size_t kLines = 6;
+constexpr std::size_t kThinLines = 4;
+
+// Whether a block of so many lines is few. Small groups make scaling dear, which the other way prepares once.
+inline bool is_thin(const PanelLayout& p, std::size_t lines) {
+  return lines <= kThinLines || (lines <= 2 * kThinLines && p.group_steps >= 8);
+}
+
+// Most lines of one tile of a block.
+inline std::size_t tile_lines(const PanelLayout& p, std::size_t block_lines) {
+  return is_thin(p, block_lines) ? kThinLines : kLines;
+}
 
 inline __m256i load(const void* at) {
   return _mm256_load_si256(static_cast<const __m256i*>(at));
@@ -78,7 +90,7 @@ inline void thin_steps(__m256i (&sums)[V][2], const char* codes, const char* x, 
 
 // All V / D rows by 16 columns from `column` on.
 template <std::size_t V, std::size_t D>
-void thin_tile(const Walk& walk, std::size_t column, std::size_t columns) {
+[[gnu::noinline]] void thin_tile(const Walk& walk, std::size_t column, std::size_t columns) {
   constexpr std::size_t kRows = V / D, kUnrolled = 4;  // kUnrolled divides Dot::kSteps
   const GemmW4& g = walk.g;
   const PanelLayout& layout = walk.layout;
@@ -130,10 +142,26 @@ void thin_tile(const Walk& walk, std::size_t column, std::size_t columns) {
   for (std::size_t r = 0; r < kRows; ++r) finish(g, walk.first_row + r, column, columns, out[r]);
 }
 
-template <std::size_t V, std::size_t D>
-[[gnu::noinline]] void thin(const Walk& walk, std::size_t n_begin, std::size_t n_end) {
+template <std::size_t D>
+void thin(const GemmW4& g, const void* staged, std::size_t m_begin, std::size_t rows, std::size_t n_begin,
+          std::size_t n_end) {
+  Walk walk{g, layout_of(g.shape), {}, 0};
+  const Tiles tiles = tiles_of(rows, D, kThinLines);
   for (std::size_t column = n_begin; column < n_end; column += kColumns) {
-    thin_tile<V, D>(walk, column, smaller(kColumns, n_end - column));
+    const std::size_t columns = smaller(kColumns, n_end - column);
+    for (std::size_t t = 0; t < tiles.count; ++t) {
+      const std::size_t first = tiles.first(t), height = tiles.first(t + 1) - first;
+      walk.x = staged_tile(walk.layout, staged, rows * D, first * D);
+      walk.first_row = m_begin + first;
+      if (height == 1) thin_tile<D, D>(walk, column, columns);
+      if constexpr (D <= 2) {
+        if (height == 2) thin_tile<2 * D, D>(walk, column, columns);
+      }
+      if constexpr (D == 1) {
+        if (height == 3) thin_tile<3, D>(walk, column, columns);
+        if (height == 4) thin_tile<4, D>(walk, column, columns);
+      }
+    }
   }
 }
 
@@ -301,7 +329,8 @@ inline std::size_t staged_bytes(const W4Shape& s, int digits, std::size_t rows) 
 }
 
 inline void stage(const GemmW4& g, const float* a, std::size_t rows, std::size_t begin, std::size_t end, void* staged) {
-  stage_tiles(g, a, rows, begin, end, kLines, staged);
+  const std::size_t lines = rows * static_cast<std::size_t>(g.digits);
+  stage_tiles(g, a, rows, begin, end, tile_lines(layout_of(g.shape), lines), staged);
 }
 
 inline std::size_t scratch_bytes(const W4Shape& s, int digits) {
@@ -311,16 +340,10 @@ inline std::size_t scratch_bytes(const W4Shape& s, int digits) {
 template <std::size_t D>
 void run_digits(const GemmW4& g, const void* staged, std::size_t m_begin, std::size_t rows, std::size_t n_begin,
                 std::size_t n_end, void* scratch) {
-  if (rows * D > kThinLines) {
+  if (is_thin(layout_of(g.shape), rows * D)) {
+    thin<D>(g, staged, m_begin, rows, n_begin, n_end);
+  } else {
     thick<D>(g, staged, m_begin, rows, n_begin, n_end, scratch);
-    return;
-  }
-  const PanelLayout layout = layout_of(g.shape);
-  const Walk walk{g, layout, staged_tile(layout, staged, rows * D, 0), m_begin};
-  if (rows == 1) thin<D, D>(walk, n_begin, n_end);
-  if constexpr (D == 1) {
-    if (rows == 2) thin<2, 1>(walk, n_begin, n_end);
-    if (rows == 3) thin<3, 1>(walk, n_begin, n_end);
   }
 }
 
