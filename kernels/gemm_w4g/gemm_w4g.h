@@ -39,6 +39,10 @@ struct W4Shape {
 
   std::size_t group() const { return group_size == 0 || group_size > k ? k : group_size; }
   std::size_t groups() const { return k == 0 ? 0 : (k + group() - 1) / group(); }
+  // Within the bounds above; the functions below ask for it.
+  bool is_supported() const { return k <= kMostK && (group() == k || group_size % 16 == 0); }
+
+  static constexpr std::size_t kMostK = std::size_t{1} << 20;
 };
 
 // The canonical matrix, as bundles and ONNX MatMulNBits hold it.

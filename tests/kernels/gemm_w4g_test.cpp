@@ -372,6 +372,15 @@ TEST(GemmW4g, StoresFourBitsAWeightAndTheScales) {
   });
 }
 
+TEST(GemmW4g, SaysWhichGroupsItSupports) {
+  for (std::size_t group : {0, 16, 32, 48, 64, 128, 1024})
+    EXPECT_TRUE((W4Shape{8, 100, group}.is_supported())) << group;
+  EXPECT_TRUE((W4Shape{8, 100, 100}.is_supported()));  // one group, whatever its length
+  EXPECT_TRUE((W4Shape{8, 1 << 20, 0}.is_supported()));
+  for (std::size_t group : {1, 8, 20, 99}) EXPECT_FALSE((W4Shape{8, 100, group}.is_supported())) << group;
+  EXPECT_FALSE((W4Shape{8, (1 << 20) + 1, 32}.is_supported()));
+}
+
 TEST(GemmW4g, TakesEmptyProducts) {
   Random random(3);
   for (const W4Shape& shape : {W4Shape{5, 0, 32, false}, W4Shape{5, 0, 0, true}}) {
