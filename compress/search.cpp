@@ -260,6 +260,25 @@ Result<Built> build(const Session& session, const Table& table, const quantizati
   return built;
 }
 
+// Peak memory is no plain sum: what the corrections made of it is no figure to tell. Told is what was really built, the
+// network of the smallest packed weights among it.
+Error peak_error(const Session& session, const Table& table, double limit, double least) {
+  quantization::SchemeMap schemes;
+  for (const Group& group : table.groups) {
+    const auto smallest = std::min_element(
+        group.choices.begin(), group.choices.end(), [&](const QuantScheme& a, const QuantScheme& b) {
+          return group_cost(table.packed, group, a, true) < group_cost(table.packed, group, b, true);
+        });
+    for (const std::string& layer : group.layers) schemes[layer] = *smallest;
+  }
+  auto built = build(session, table, schemes);
+  if (!built) return std::move(built).error();
+  return Error{ErrorCode::budget_infeasible,
+               "budget.peak_memory: expected at most " + search::format_amount(limit, "B") +
+                   ", the smallest network built needs " + search::format_amount(std::min(least, built->peak), "B") +
+                   " (packed weights, activations and scratch). Raise the budget, or one that keeps layers large"};
+}
+
 // "w4a8_c would save 9.2 kB and lose 0.0213 nats more": what the next smaller choice would have meant.
 std::string reason_for(const Table& table, const Group& group, const QuantScheme& chosen) {
   const double bytes = group_cost(table.bytes, group, chosen, false);
@@ -299,11 +318,16 @@ Result<std::string> search_all(Session& session) {
                      limit_of(budget.latency, table.float_us), limit_of(budget.peak_memory, table.float_peak)};
   CTK_TRY(const search::Solver* solver, search::find_solver(session.config.search->solver));
   Limits extra{0, 0, 0};
+  double least_peak = std::numeric_limits<double>::infinity();  // of what was built
   for (int round = 0;; ++round) {
     const search::Problem problem = make_problem(table, limit, extra);
-    CTK_TRY(const search::Assignment answer, solver->solve(problem));
+    auto solved = solver->solve(problem);
+    if (!solved && solved.error().code == ErrorCode::budget_infeasible && extra.peak > 0)
+      return peak_error(session, table, limit.peak, least_peak);
+    CTK_TRY(const search::Assignment answer, std::move(solved));
     const quantization::SchemeMap schemes = to_schemes(table, answer);
     CTK_TRY(const Built built, build(session, table, schemes));
+    least_peak = std::min(least_peak, built.peak);
     // What the sums missed for this answer becomes a fixed cost of the next one.
     const auto correct = [](double found, double allowed, double summed, double least, double& missed) {
       if (found > allowed) missed += std::max(least, found - summed);

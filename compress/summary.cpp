@@ -189,7 +189,7 @@ void fill_budget_rows(Session& session) {
   for (const exporter::BudgetRow& row : report.budget) {
     if (row.met) continue;
     const bool is_asked = (row.name == "size" && budget.size) || (row.name == "latency" && budget.latency) ||
-                          row.name == "peak_memory" || row.name == "metric_drop";
+                          (row.name == "peak_memory" && budget.peak_memory) || row.name == "metric_drop";
     const std::string key = "budget." + row.name + ": ";
     const bool is_told = std::ranges::any_of(report.warnings, [&key](const exporter::WarningRow& warning) {
       return warning.code == "budget_not_measured" && warning.text.starts_with(key);

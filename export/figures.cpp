@@ -28,7 +28,7 @@ const BudgetRow* budget_of(const Report& report, std::string_view name) {
 
 void add_budget(const Report& report, std::string_view name, SummaryRow& row) {
   const BudgetRow* budget = budget_of(report, name);
-  if (budget == nullptr) return;
+  if (budget == nullptr || !budget->limit) return;
   row.asked = (name == "metric_drop" ? "drop of at most " : "at most ") + format_budget_figure(*budget, budget->limit);
   row.met = budget->met;
 }

@@ -154,3 +154,14 @@ def test_bundle_and_model_evaluate_alike(quick, compress_run):
     assert outcome.code == 0, outcome.err
     report = json.loads((quick[0] / "report.json").read_text())
     assert json.loads(outcome.out)["value"] == pytest.approx(report["metric"]["final"])
+
+
+def test_peak_memory_is_predicted_to_the_byte_and_kept(compress_run, tmp_path):
+    words = ["run", QUICKSTART, "--output", tmp_path / "out", *SIZE_ONLY, "--set"]
+    assert compress_run(*words, "budget.peak_memory=150 kB").code == 0
+    report = json.loads((tmp_path / "out/report.json").read_text())
+    row = next(b for b in report["budget"] if b["name"] == "peak_memory")
+    assert row["met"] and row["predicted"] == row["measured"] == report["memory"]["final_peak"] <= 150_000
+    outcome = compress_run(*words, f"budget.peak_memory={report['memory']['final_peak'] // 2} B")
+    assert outcome.code == 4
+    assert "budget.peak_memory" in outcome.error and "kB" in outcome.error
