@@ -10,9 +10,9 @@ namespace ctk::pipeline {
 
 // For every ONNX file of this run: arg-max agreement and largest error relative to the largest output, on up to 512
 // test samples, twice: the nodes run as written (what the file means), and with the peer's fused int8 kernels (what a
-// user of it gets on this machine). Where the first differs, the peer is also held against itself with its float sums in
-// another order: a network that turns one flipped rounding into another class does so there too, and the warning says
-// which of the two it is. Rows of report.checks. Where ONNX Runtime is absent the row says "not run" with the
+// user of it gets on this machine). Where the first differs, the peer is also held against itself with its float sums
+// in another order: a network that turns one flipped rounding into another class does so there too, and the warning
+// says which of the two it is. Rows of report.checks. Where ONNX Runtime is absent the row says "not run" with the
 // reason, and a warning is added: never silent. Errors: input (the file does not load there: its message).
 Status check_against_onnxruntime(Session& session);
 

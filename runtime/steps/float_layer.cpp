@@ -68,9 +68,8 @@ Status make_float_layer(PlanBuilder& builder, const FusedLayer& fused, const Con
     made->label = "depthwise_fp32";
     made->row = made->kernel->name;
     made->packed_bytes = made->kernel->packed_bytes(shape);
-    CTK_TRY(made->packed, builder.packed(layer.node, *made, shape, [&](void* packed) {
-      made->kernel->pack(shape, ordered.data(), packed);
-    }));
+    CTK_TRY(made->packed, builder.packed(layer.node, *made, shape,
+                                         [&](void* packed) { made->kernel->pack(shape, ordered.data(), packed); }));
     made->scratch_bytes = made->kernel->scratch_bytes(shape) * static_cast<std::size_t>(builder.options().threads);
     step = std::move(made);
   } else {

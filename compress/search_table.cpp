@@ -1,0 +1,168 @@
+#include "compress/search_table.h"
+
+#include <algorithm>
+#include <set>
+
+#include "compress/size.h"
+#include "compress/summary.h"
+#include "graph/layer.h"
+#include "runtime/measure.h"
+
+namespace ctk::pipeline::search_table {
+
+using graph::Graph;
+using graph::Layer;
+
+namespace {
+
+// A graph in which every group that may takes `scheme`.
+Result<Graph> uniform_graph(const Session& session, const std::vector<Group>& groups, const QuantScheme& scheme) {
+  quantization::SchemeMap schemes;
+  for (const Group& group : groups) {
+    if (std::find(group.choices.begin(), group.choices.end(), scheme) == group.choices.end()) continue;
+    for (const std::string& layer : group.layers) schemes[layer] = scheme;
+  }
+  Graph graph = session.model.graph.clone();
+  CTK_TRY(const auto applied, quantization::apply_schemes(graph, schemes, session.ranges, session.plain_options()));
+  return graph;
+}
+
+}  // namespace
+
+Result<std::vector<Group>> make_groups(Session& session) {
+  const Graph& graph = session.model.graph;
+  const auto& quantize = session.config.quantize;
+  CTK_TRY(const std::vector<Layer> layers,
+          session.target_layers(quantize ? quantize->targets : std::vector<std::string>{},
+                                quantize ? quantize->ignore : std::vector<std::string>{}));
+  std::set<std::string> free;
+  for (const Layer& layer : layers) free.insert(graph.address(layer.node));
+  std::vector<std::pair<Layer, std::size_t>> shared;  // layers met so far that may be coded, with their groups
+  std::vector<Group> groups;
+  for (const Layer& layer : graph::layers_of(graph)) {
+    const std::string address = graph.address(layer.node);
+    std::vector<QuantScheme> allowed;
+    if (free.contains(address)) {
+      for (const QuantScheme& scheme : session.config.search->schemes) {
+        const std::string reason = quantization::infeasible_reason(graph, layer, scheme);
+        if (reason.empty())
+          allowed.push_back(scheme);
+        else
+          session.report.skipped.push_back(
+              {address, graph.node(layer.node).op_type, to_string(scheme) + ": " + reason});
+      }
+    }
+    if (allowed.empty()) allowed.push_back({});  // stays float; target_layers() or the line above says why
+    // A layer that is left out keeps the float weight; those it shares it with get a copy.
+    const auto mate = std::find_if(shared.begin(), shared.end(), [&](const auto& other) {
+      return free.contains(address) && other.first.weight == layer.weight;
+    });
+    if (mate == shared.end()) {
+      if (free.contains(address)) shared.emplace_back(layer, groups.size());
+      groups.push_back({{address}, allowed});
+      continue;
+    }
+    Group& group = groups[mate->second];
+    group.layers.push_back(address);
+    std::erase_if(group.choices,
+                  [&](const QuantScheme& s) { return std::find(allowed.begin(), allowed.end(), s) == allowed.end(); });
+    if (group.choices.empty()) group.choices.push_back({});
+  }
+  return groups;
+}
+
+Status fill_bytes(const Session& session, Table& table) {
+  const std::string format = budget_format(session.config);
+  CTK_TRY(const std::size_t base, file_bytes(session.model.graph, format));
+  table.base_bytes = static_cast<double>(base);
+  std::set<graph::ValueId> counted;  // a float weight of two groups stands in the file once: the first group has it
+  for (const Group& group : table.groups) {
+    double weights = 0;
+    for (const Layer& layer : graph::layers_of(session.model.graph)) {
+      if (session.model.graph.address(layer.node) == group.layers[0] && counted.insert(layer.weight).second) {
+        weights = static_cast<double>(session.model.graph.value(layer.weight).constant->bytes());
+      }
+    }
+    table.base_bytes -= weights;
+    for (const QuantScheme& scheme : group.choices) {
+      double bytes = weights;
+      if (!(scheme == QuantScheme{})) {
+        quantization::SchemeMap schemes;
+        for (const std::string& layer : group.layers) schemes[layer] = scheme;
+        Graph graph = session.model.graph.clone();
+        CTK_TRY(const auto applied,
+                quantization::apply_schemes(graph, schemes, session.ranges, session.plain_options()));
+        CTK_TRY(const std::size_t size, file_bytes(graph, format));
+        bytes = weights + static_cast<double>(size) - static_cast<double>(base);
+      }
+      table.bytes[{group.layers[0], to_string(scheme)}] = std::max(0.0, bytes);
+    }
+  }
+  return {};
+}
+
+double peak_bytes(const runtime::CpuExecutor& executor) {
+  return static_cast<double>(executor.activation_bytes() + executor.packed_bytes());
+}
+
+Status fill_running_costs(const Session& session, Table& table) {
+  std::vector<QuantScheme> schemes{{}};
+  for (const QuantScheme& scheme : session.config.search->schemes) {
+    if (std::find(schemes.begin(), schemes.end(), scheme) == schemes.end()) schemes.push_back(scheme);
+  }
+  std::vector<Graph> graphs;
+  graphs.reserve(schemes.size());
+  std::vector<std::unique_ptr<runtime::CpuExecutor>> executors;
+  std::vector<runtime::CpuExecutor*> turn;
+  for (const QuantScheme& scheme : schemes) {
+    CTK_TRY(Graph graph, uniform_graph(session, table.groups, scheme));
+    graphs.push_back(std::move(graph));
+    CTK_TRY(auto executor, runtime::CpuExecutor::create(graphs.back(), batch_shapes(session.model, 1)));
+    turn.push_back(executor.get());
+    executors.push_back(std::move(executor));
+  }
+  CTK_TRY(const auto whole, runtime::measure_interleaved(turn, {0.3, 20, 2000, 5}));
+  CTK_TRY(const auto steps, runtime::measure_steps(turn, {0.3, 20, 2000, 2}));
+  table.float_us = whole[0].median_us;
+  table.float_peak = peak_bytes(*executors[0]);
+  table.base_peak = static_cast<double>(executors[0]->activation_bytes());
+  for (std::size_t s = 0; s < schemes.size(); ++s) {
+    table.base_peak = std::min(table.base_peak, static_cast<double>(executors[s]->activation_bytes()));
+    for (const auto& step : executors[s]->plan().steps) {
+      if (step->packed_bytes == 0) continue;
+      table.packed[{graphs[s].address(step->node), to_string(schemes[s])}] += static_cast<double>(step->packed_bytes);
+    }
+  }
+  std::vector<double> rest;
+  for (std::size_t s = 0; s < schemes.size(); ++s) {
+    double sum = 0, other = 0;
+    for (const runtime::StepTime& step : steps[s]) {
+      const bool is_layer = step.node.is_valid() && graph::layer_of(graphs[s], step.node).has_value();
+      sum += step.median_us;
+      if (is_layer)
+        table.latency_us[{graphs[s].address(step.node), to_string(schemes[s])}] += step.median_us;
+      else
+        other += step.median_us;
+    }
+    // Timing each step adds the clock's own time; whole runs say how much, and every step gives back its share.
+    const double share = sum > 0 ? std::min(1.0, whole[s].median_us / sum) : 1.0;
+    for (auto& [key, us] : table.latency_us) {
+      if (key.second == to_string(schemes[s])) us *= share;
+    }
+    rest.push_back(other * share);
+  }
+  table.base_us = runtime::median_of(rest);
+  return {};
+}
+
+double group_cost(const Costs& costs, const Group& group, const QuantScheme& scheme, bool all_layers) {
+  double sum = 0;
+  for (const std::string& layer : group.layers) {
+    const auto found = costs.find({layer, to_string(scheme)});
+    if (found != costs.end()) sum += found->second;
+    if (!all_layers) break;
+  }
+  return sum;
+}
+
+}  // namespace ctk::pipeline::search_table

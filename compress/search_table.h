@@ -1,0 +1,46 @@
+// What the search stage decides on: layers that go together, and what each scheme costs them.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "compress/session.h"
+#include "runtime/cpu_executor.h"
+
+namespace ctk::pipeline::search_table {
+
+// Layers that take one scheme: alone, or those that share a weight, whose bytes depend on all of them.
+struct Group {
+  std::vector<std::string> layers;
+  std::vector<QuantScheme> choices;
+};
+
+using Costs = std::map<std::pair<std::string, std::string>, double>;  // by (layer, scheme)
+
+struct Table {
+  std::vector<Group> groups;
+  Costs loss, bytes, latency_us, packed;  // packed: bytes of weights in kernel layout
+  double base_bytes = 0;                  // fixed part of the file
+  double base_us = 0;                     // steps that belong to no layer
+  double base_peak = 0;                   // activations and scratch
+  double float_us = 0, float_peak = 0;
+};
+
+// Groups of this run's layers; schemes a layer cannot take go to report.skipped.
+// Errors: config (patterns that match nothing).
+Result<std::vector<Group>> make_groups(Session& session);
+
+// Bytes of the written file, a layer and scheme at a time. Errors: those of quantizing and writing.
+Status fill_bytes(const Session& session, Table& table);
+
+// Costs of running: times and memory of networks that have one scheme everywhere. Errors: those of planning.
+Status fill_running_costs(const Session& session, Table& table);
+
+// Activations, scratch and packed weights.
+double peak_bytes(const runtime::CpuExecutor& executor);
+
+// Of one scheme for a group: summed over its layers, or of the first, which stands for a shared weight.
+double group_cost(const Costs& costs, const Group& group, const QuantScheme& scheme, bool all_layers);
+
+}  // namespace ctk::pipeline::search_table
