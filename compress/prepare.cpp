@@ -8,14 +8,6 @@
 namespace ctk::pipeline {
 namespace {
 
-bool has_fixed_batch(const graph::Graph& graph) {
-  for (graph::ValueId id : graph.inputs()) {
-    const auto& shape = graph.value(id).shape;
-    if (shape && !shape->empty() && (*shape)[0].size > 0) return true;
-  }
-  return false;
-}
-
 // Operators we carry but cannot compute stop a run, unless nothing has to be computed.
 Status require_runnable(const Session& session) {
   for (graph::NodeId id : session.model.graph.order()) {
@@ -66,8 +58,8 @@ Status require_split(const Session& session, std::string_view stage, const std::
 
 // A model of fixed batch size takes whole batches only. Drawn samples are ours to cut to that; given ones are not.
 Status fit_batches(Session& session) {
-  const std::size_t batch = batch_size(session.model.graph);
-  if (!has_fixed_batch(session.model.graph)) return {};
+  const std::size_t batch = fixed_batch(session.model.graph, 0);
+  if (batch == 0) return {};
   const std::string size = std::to_string(batch);
   for (auto* split : {&session.splits.calibrate, &session.splits.score, &session.splits.test}) {
     if (!*split || (*split)->count() % batch == 0) continue;
