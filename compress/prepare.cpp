@@ -169,6 +169,7 @@ Status prepare(Session& session) {
   CTK_CHECK(open_splits(session));
   CTK_CHECK(require_layers(session));
   CTK_CHECK(require_reachable_size(session));
+  CTK_CHECK(require_reachable_peak(session));
   warn_of_unmeasured_budgets(session);
   return {};
 }

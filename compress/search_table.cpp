@@ -13,22 +13,6 @@ namespace ctk::pipeline::search_table {
 using graph::Graph;
 using graph::Layer;
 
-namespace {
-
-// A graph in which every group that may takes `scheme`.
-Result<Graph> uniform_graph(const Session& session, const std::vector<Group>& groups, const QuantScheme& scheme) {
-  quantization::SchemeMap schemes;
-  for (const Group& group : groups) {
-    if (std::find(group.choices.begin(), group.choices.end(), scheme) == group.choices.end()) continue;
-    for (const std::string& layer : group.layers) schemes[layer] = scheme;
-  }
-  Graph graph = session.model.graph.clone();
-  CTK_TRY(const auto applied, quantization::apply_schemes(graph, schemes, session.ranges, session.plain_options()));
-  return graph;
-}
-
-}  // namespace
-
 Result<std::vector<Group>> make_groups(Session& session) {
   const Graph& graph = session.model.graph;
   const auto& quantize = session.config.quantize;
@@ -105,49 +89,62 @@ double peak_bytes(const runtime::CpuExecutor& executor) {
   return static_cast<double>(executor.activation_bytes() + executor.packed_bytes());
 }
 
-Status fill_running_costs(const Session& session, Table& table) {
+Result<std::vector<UniformRun>> uniform_runs(const Session& session, const std::vector<Group>& groups,
+                                             const std::map<std::string, calibrate::Range>& ranges) {
   std::vector<QuantScheme> schemes{{}};
   for (const QuantScheme& scheme : session.config.search->schemes) {
     if (std::find(schemes.begin(), schemes.end(), scheme) == schemes.end()) schemes.push_back(scheme);
   }
-  std::vector<Graph> graphs;
-  graphs.reserve(schemes.size());
-  std::vector<std::unique_ptr<runtime::CpuExecutor>> executors;
-  std::vector<runtime::CpuExecutor*> turn;
+  std::vector<UniformRun> runs;
   for (const QuantScheme& scheme : schemes) {
-    CTK_TRY(Graph graph, uniform_graph(session, table.groups, scheme));
-    graphs.push_back(std::move(graph));
-    CTK_TRY(auto executor, runtime::CpuExecutor::create(graphs.back(), batch_shapes(session.model, 1)));
-    turn.push_back(executor.get());
-    executors.push_back(std::move(executor));
+    quantization::SchemeMap assigned;
+    for (const Group& group : groups) {
+      if (std::find(group.choices.begin(), group.choices.end(), scheme) == group.choices.end()) continue;
+      for (const std::string& layer : group.layers) assigned[layer] = scheme;
+    }
+    UniformRun run{scheme, std::make_unique<Graph>(session.model.graph.clone()), nullptr};
+    CTK_TRY(const auto applied, quantization::apply_schemes(*run.graph, assigned, ranges, session.plain_options()));
+    CTK_TRY(run.executor, runtime::CpuExecutor::create(*run.graph, batch_shapes(session.model, 1)));
+    runs.push_back(std::move(run));
   }
+  return runs;
+}
+
+void fill_peak(std::span<const UniformRun> runs, Table& table) {
+  table.float_peak = peak_bytes(*runs[0].executor);
+  table.base_peak = static_cast<double>(runs[0].executor->activation_bytes());
+  for (const UniformRun& run : runs) {
+    table.base_peak = std::min(table.base_peak, static_cast<double>(run.executor->activation_bytes()));
+    for (const auto& step : run.executor->plan().steps) {
+      if (step->packed_bytes == 0) continue;
+      table.packed[{run.graph->address(step->node), to_string(run.scheme)}] += static_cast<double>(step->packed_bytes);
+    }
+  }
+}
+
+Status fill_times(std::span<const UniformRun> runs, Table& table) {
+  std::vector<runtime::CpuExecutor*> turn;
+  for (const UniformRun& run : runs) turn.push_back(run.executor.get());
   CTK_TRY(const auto whole, runtime::measure_interleaved(turn, {0.3, 20, 2000, 5}));
   CTK_TRY(const auto steps, runtime::measure_steps(turn, {0.3, 20, 2000, 2}));
   table.float_us = whole[0].median_us;
-  table.float_peak = peak_bytes(*executors[0]);
-  table.base_peak = static_cast<double>(executors[0]->activation_bytes());
-  for (std::size_t s = 0; s < schemes.size(); ++s) {
-    table.base_peak = std::min(table.base_peak, static_cast<double>(executors[s]->activation_bytes()));
-    for (const auto& step : executors[s]->plan().steps) {
-      if (step->packed_bytes == 0) continue;
-      table.packed[{graphs[s].address(step->node), to_string(schemes[s])}] += static_cast<double>(step->packed_bytes);
-    }
-  }
   std::vector<double> rest;
-  for (std::size_t s = 0; s < schemes.size(); ++s) {
+  for (std::size_t s = 0; s < runs.size(); ++s) {
+    const Graph& graph = *runs[s].graph;
+    const std::string scheme = to_string(runs[s].scheme);
     double sum = 0, other = 0;
     for (const runtime::StepTime& step : steps[s]) {
-      const bool is_layer = step.node.is_valid() && graph::layer_of(graphs[s], step.node).has_value();
+      const bool is_layer = step.node.is_valid() && graph::layer_of(graph, step.node).has_value();
       sum += step.median_us;
       if (is_layer)
-        table.latency_us[{graphs[s].address(step.node), to_string(schemes[s])}] += step.median_us;
+        table.latency_us[{graph.address(step.node), scheme}] += step.median_us;
       else
         other += step.median_us;
     }
     // Timing each step adds the clock's own time; whole runs say how much, and every step gives back its share.
-    const double share = sum > 0 ? std::min(1.0, whole[s].median_us / sum) : 1.0;
+    const double share = sum > 0 ? whole[s].median_us / sum : 1.0;
     for (auto& [key, us] : table.latency_us) {
-      if (key.second == to_string(schemes[s])) us *= share;
+      if (key.second == scheme) us *= share;
     }
     rest.push_back(other * share);
   }

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <map>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,6 +29,13 @@ struct Table {
   double float_us = 0, float_peak = 0;
 };
 
+// The network with one scheme wherever layers may take it, ready to run.
+struct UniformRun {
+  QuantScheme scheme;
+  std::unique_ptr<graph::Graph> graph;
+  std::unique_ptr<runtime::CpuExecutor> executor;
+};
+
 // Groups of this run's layers; schemes a layer cannot take go to report.skipped.
 // Errors: config (patterns that match nothing).
 Result<std::vector<Group>> make_groups(Session& session);
@@ -34,8 +43,13 @@ Result<std::vector<Group>> make_groups(Session& session);
 // Bytes of the written file, a layer and scheme at a time. Errors: those of quantizing and writing.
 Status fill_bytes(const Session& session, Table& table);
 
-// Costs of running: times and memory of networks that have one scheme everywhere. Errors: those of planning.
-Status fill_running_costs(const Session& session, Table& table);
+// One for each scheme of the stage, float first. Errors: those of quantizing and planning.
+Result<std::vector<UniformRun>> uniform_runs(const Session& session, const std::vector<Group>& groups,
+                                             const std::map<std::string, calibrate::Range>& ranges);
+// Memory of a network as it runs, a layer and scheme at a time.
+void fill_peak(std::span<const UniformRun> runs, Table& table);
+// Times, measured now. Errors: those of running.
+Status fill_times(std::span<const UniformRun> runs, Table& table);
 
 // Activations, scratch and packed weights.
 double peak_bytes(const runtime::CpuExecutor& executor);

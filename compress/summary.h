@@ -17,6 +17,10 @@ struct ReachableSize {
 Result<ReachableSize> reachable_size(const PipelineConfig& config, const LoadedModel& model);
 // Errors: budget_infeasible with the smallest reachable size and the layers that hold it there.
 Status require_reachable_size(const Session& session);
+// Ranges that stand for any: neither size nor memory depends on what they are.
+std::map<std::string, calibrate::Range> placeholder_ranges(const graph::Graph& graph);
+// Errors: budget_infeasible with the smallest peak memory that can be; those of quantizing and planning.
+Status require_reachable_peak(Session& session);
 // A warning for each budget that the stages predict but do not measure.
 void warn_of_unmeasured_budgets(Session& session);
 // report.budget from limits, predictions and measurements.

@@ -165,3 +165,19 @@ def test_peak_memory_is_predicted_to_the_byte_and_kept(compress_run, tmp_path):
     outcome = compress_run(*words, f"budget.peak_memory={report['memory']['final_peak'] // 2} B")
     assert outcome.code == 4
     assert "budget.peak_memory" in outcome.error and "kB" in outcome.error
+
+
+@pytest.mark.parametrize("stages", ["search", "quantize"])
+def test_a_peak_memory_out_of_reach_ends_before_work(stages, compress_run, tmp_path):
+    pipeline = QUICKSTART
+    if stages == "quantize":
+        pipeline = tmp_path / "plain.yaml"
+        lines = QUICKSTART.read_text().replace("../quickstart/", f"{ROOT}/configs/quickstart/").splitlines()
+        left_out = ("  - sensitivity:", "  - search:", "budget:")
+        text = "\n".join(line for line in lines if not line.startswith(left_out))
+        pipeline.write_text(text.replace("{method: rtn}", "{method: rtn, scheme: w8a8_c}") + "\n")
+    outcome = compress_run("run", pipeline, "--output", tmp_path / "out", "--set", "budget.peak_memory=60 kB")
+    assert outcome.code == 4, outcome.err
+    assert "budget.peak_memory: expected at most 60 kB" in outcome.error
+    assert "calibrate" not in outcome.out + outcome.err
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,66 @@
+// Peak memory is decided by shapes and schemes, so a budget below it can be refused before anything is calibrated.
+#include <algorithm>
+
+#include "compress/search_table.h"
+#include "compress/summary.h"
+#include "search/infeasible.h"
+
+namespace ctk::pipeline {
+namespace {
+
+// The one scheme of a run without search.
+Result<double> assigned_peak(Session& session) {
+  const auto& quantize = session.config.quantize;
+  CTK_TRY(const std::vector<graph::Layer> layers, session.target_layers(quantize->targets, quantize->ignore));
+  quantization::SchemeMap schemes;
+  for (const graph::Layer& layer : layers) schemes[session.model.graph.address(layer.node)] = *quantize->scheme;
+  graph::Graph graph = session.model.graph.clone();
+  CTK_TRY(const auto applied,
+          quantization::apply_schemes(graph, schemes, placeholder_ranges(graph), session.plain_options()));
+  CTK_TRY(const auto executor, runtime::CpuExecutor::create(graph, batch_shapes(session.model, 1)));
+  return search_table::peak_bytes(*executor);
+}
+
+}  // namespace
+
+Status require_reachable_peak(Session& session) {
+  const PipelineConfig& config = session.config;
+  if (!config.budget.peak_memory) return {};
+  search::Problem problem;
+  problem.budgets.push_back({"peak_memory", 0, 0, "B"});
+  search::Budget& budget = problem.budgets[0];
+  if (config.search) {
+    search_table::Table table;
+    CTK_TRY(table.groups, search_table::make_groups(session));
+    CTK_TRY(const auto runs,
+            search_table::uniform_runs(session, table.groups, placeholder_ranges(session.model.graph)));
+    search_table::fill_peak(runs, table);
+    budget.limit = config.budget.peak_memory->absolute(table.float_peak);
+    budget.fixed = table.base_peak;
+    for (const search_table::Group& group : table.groups) {
+      search::Item item{group.layers[0], {}};
+      for (const QuantScheme& scheme : group.choices)
+        item.choices.push_back({to_string(scheme), 0, {search_table::group_cost(table.packed, group, scheme, true)}});
+      problem.items.push_back(std::move(item));
+    }
+  } else if (config.quantize && config.quantize->scheme) {
+    CTK_TRY(const auto executor, runtime::CpuExecutor::create(session.model.graph, batch_shapes(session.model, 1)));
+    budget.limit = config.budget.peak_memory->absolute(search_table::peak_bytes(*executor));
+    CTK_TRY(budget.fixed, assigned_peak(session));
+    if (budget.fixed > budget.limit) {
+      return Error{
+          ErrorCode::budget_infeasible,
+          "budget.peak_memory: expected at most " + search::format_amount(budget.limit, "B") + ", found " +
+              search::format_amount(budget.fixed, "B") + " with every layer at " + to_string(*config.quantize->scheme) +
+              " (packed weights, activations and scratch). Raise the budget, or let a stage \"search\" choose"};
+    }
+    return {};
+  } else {
+    return {};
+  }
+  auto reached = search::check_feasible(problem, nullptr);
+  if (!reached) return std::move(reached).error().with_context(config.file_name);
+  return {};
+}
+
+}  // namespace ctk::pipeline
