@@ -52,6 +52,6 @@ fi
 if [ "$with_tests" = ON ]; then
   cmake --build $build
 else
-  cmake --build $build --target compress_cli ctk_cbc _core
+  cmake --build $build --target compress_cli ctk_cbc _core ctk_c_static ctk_c_shared
 fi
 cmake --install $build --prefix .venv --component product >/dev/null

@@ -19,6 +19,7 @@ Result<EvalResult> evaluate_model(const PipelineConfig& config, const EvalOption
     CTK_TRY(other, load_model(path));
   }
   const graph::Graph& graph = other ? other->graph : base.graph;
+  if (auto ranked = require_known_ranks(graph); !ranked) return std::move(ranked).error().with_context(path);
   const std::map<std::string, const std::optional<SourceConfig>*> known{{"train", &config.train},
                                                                         {"calibrate", &config.calibrate_data},
                                                                         {"score", &config.score},

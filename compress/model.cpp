@@ -184,6 +184,16 @@ bool has_free_sizes(const Graph& graph) {
                      [&](graph::ValueId id) { return !free_dims(graph.value(id)).empty(); });
 }
 
+Status require_known_ranks(const Graph& graph) {
+  for (graph::ValueId id : graph.inputs()) {
+    if (graph.value(id).shape) continue;
+    return input_error("input \"" + graph.value(id).name +
+                       "\": expected a declared shape, found none, not even its number of dimensions. Export the model "
+                       "again with shapes, or declare one with onnx.tools.update_model_dims");
+  }
+  return {};
+}
+
 Status bind_sample_shapes(LoadedModel& model, const data::Source& source, std::size_t index) {
   if (!has_free_sizes(model.graph)) return {};
   CTK_TRY(const data::Batch sample, source.read_batch(std::span(&index, 1)));
@@ -199,6 +209,7 @@ Status bind_sample_shapes(LoadedModel& model, const data::Source& source, std::s
 }
 
 Status require_fixed_samples(const Graph& graph) {
+  CTK_CHECK(require_known_ranks(graph));
   for (graph::ValueId id : graph.inputs()) {
     const graph::Value& value = graph.value(id);
     std::string names;

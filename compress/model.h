@@ -40,6 +40,8 @@ bool has_free_sizes(const graph::Graph& graph);
 // outputs before and after the passes again at these sizes.
 // Errors: input (the sample cannot be read or run), internal (passes that change the function).
 Status bind_sample_shapes(LoadedModel& model, const data::Source& source, std::size_t index);
+// Errors: input: names an input whose number of dimensions is unknown.
+Status require_known_ranks(const graph::Graph& graph);
 // For work without data. Errors: input: names the input and its free dimensions beyond the leading one.
 Status require_fixed_samples(const graph::Graph& graph);
 

@@ -17,13 +17,13 @@ bool is_expression(std::string_view pattern) {
 Result<std::regex> compiled(const std::string& pattern) {
   if (pattern.size() > kMostLetters) {
     return config_error("expected a pattern of at most " + std::to_string(kMostLetters) + " letters, found " +
-                        std::to_string(pattern.size()));
+                        std::to_string(pattern.size()) + ". Split it into several");
   }
   try {
     return std::regex(pattern.substr(3), std::regex::ECMAScript);
   } catch (const std::regex_error& error) {
     return config_error("expected an ECMAScript expression after \"re:\", found \"" + pattern + "\" (" + error.what() +
-                        ")");
+                        "). Close its brackets, and write \\. for a dot");
   }
 }
 
@@ -33,7 +33,7 @@ Result<bool> matches_whole(const std::regex& expression, const std::string& addr
     return std::regex_match(address, expression);
   } catch (const std::regex_error& error) {
     return config_error(std::string("expected an expression that can be matched, found one too complex (") +
-                        error.what() + ")");
+                        error.what() + "). Write a simpler one, or list the layers");
   }
 }
 
@@ -73,7 +73,8 @@ Result<std::vector<bool>> match_patterns(const std::vector<std::string>& pattern
         nearest(is_expression(pattern) ? std::string_view(pattern).substr(3) : std::string_view(pattern), known);
     return config_error(std::string(key) + ": expected a pattern that matches a layer, found \"" + pattern +
                         "\", which matches none of " + std::to_string(addresses.size()) +
-                        (best.empty() ? "." : "; the nearest layer is \"" + std::string(best) + "\"."));
+                        (best.empty() ? "" : "; the nearest layer is \"" + std::string(best) + "\"") +
+                        ". See `compress check` for their names; \"re:\" begins an expression");
   }
   return picked;
 }

@@ -92,6 +92,10 @@ Status open_splits(Session& session) {
   request.draw_calibrate = config.has_stage("calibrate") ? request.draw_calibrate : 0;
   request.draw_score = config.has_stage("sensitivity") ? request.draw_score : 0;
   request.draw_select = config.has_stage("search") ? request.draw_select : 0;
+  if (request.train || request.calibrate || request.score || request.select || request.evaluate) {
+    auto ranked = require_known_ranks(session.model.graph);
+    if (!ranked) return std::move(ranked).error().with_context(config.model);
+  }
   const std::vector<data::InputInfo> infos = input_infos(session.model.graph);
   CTK_TRY(session.splits, data::make_splits(request, infos));
   CTK_CHECK(require_split(session, "calibrate", session.splits.calibrate, "calibrate"));

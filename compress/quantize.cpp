@@ -1,6 +1,9 @@
 // The quantize stage: applies the scheme of every layer and keeps the coded graph as an artifact.
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <iterator>
+
 #include "compress/session.h"
 #include "core/file.h"
 #include "core/hash.h"
@@ -16,7 +19,14 @@ using nlohmann::json;
 // The schemes to apply: what search chose, or the stage's own scheme for every layer it can be used on.
 Status choose_schemes(Session& session) {
   const QuantizeConfig& config = *session.config.quantize;
+  const std::vector<exporter::SkippedRow> told = session.report.skipped;  // what search found out about schemes
   CTK_TRY(const std::vector<graph::Layer> layers, session.target_layers(config.targets, config.ignore));
+  if (!config.scheme) {
+    std::vector<exporter::SkippedRow>& skipped = session.report.skipped;
+    std::ranges::copy_if(told, std::back_inserter(skipped), [&skipped](const exporter::SkippedRow& row) {
+      return std::ranges::none_of(skipped, [&row](const exporter::SkippedRow& other) { return row == other; });
+    });
+  }
   if (config.scheme) {
     session.schemes.clear();
     session.reasons.clear();

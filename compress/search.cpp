@@ -190,6 +190,7 @@ Result<std::string> search_all(Session& session) {
     json artifact{
         {"schemes", json::object()},
         {"reasons", json::object()},
+        {"skipped", json::array()},
         {"latency_us", json::object()},
         {"predicted",
          {{"size", built.bytes}, {"latency", built.latency_us}, {"peak_memory", built.peak}, {"loss", answer.loss}}},
@@ -209,6 +210,8 @@ Result<std::string> search_all(Session& session) {
         artifact["latency_us"][layer] = group_cost(table.latency_us, {{layer}, {}}, scheme, true);
       }
     }
+    for (const exporter::SkippedRow& row : session.report.skipped)
+      artifact["skipped"].push_back({row.name, row.op, row.reason});
     return artifact.dump(1);
   }
 }
@@ -222,6 +225,8 @@ Status restore(Session& session, const std::string& text) {
     session.schemes[layer] = scheme;
     session.reasons[layer] = artifact["reasons"][layer];
   }
+  session.report.skipped.clear();
+  for (const json& row : artifact["skipped"]) session.report.skipped.push_back({row[0], row[1], row[2]});
   for (const auto& [name, value] : artifact["predicted"].items()) session.predicted[name] = value;
   session.predicted["float_us"] = artifact["float_us"];
   for (exporter::LayerRow& row : session.report.layers) {

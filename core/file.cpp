@@ -12,8 +12,16 @@
 namespace ctk {
 namespace {
 
-Error system_error(const std::string& path, const std::string& doing) {
-  return input_error(path + ": " + doing + " failed: " + std::strerror(errno));
+// `expected`: "a file that can be read". The remedy is that of the usual causes.
+Error system_error(const std::string& path, const std::string& expected) {
+  const int reason = errno;
+  const char* remedy = "See that the disk and its mount are sound";
+  if (reason == ENOENT || reason == ENOTDIR) remedy = "Check the path; those of a pipeline are relative to its file";
+  if (reason == EACCES || reason == EPERM || reason == EROFS) remedy = "Change its permissions, or give another path";
+  if (reason == ENOSPC || reason == EDQUOT || reason == EFBIG)
+    remedy = "Free some space, or give another output folder";
+  if (reason == ENOMEM || reason == EMFILE) remedy = "Close other programs";
+  return input_error(path + ": expected " + expected + ", found: " + std::strerror(reason) + ". " + remedy);
 }
 
 }  // namespace
@@ -21,18 +29,19 @@ Error system_error(const std::string& path, const std::string& doing) {
 Result<MappedFile> MappedFile::open(const std::string& path) {
   // Without waiting: opening a pipe would stop here until somebody writes to it.
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor < 0) return system_error(path, "opening for reading");
+  if (descriptor < 0) return system_error(path, "a file that can be read");
   struct stat info {};
   if (::fstat(descriptor, &info) != 0 || !S_ISREG(info.st_mode)) {
     ::close(descriptor);
-    return input_error(path + ": expected a regular file");
+    return input_error(path + ": expected a regular file, found " +
+                       (S_ISDIR(info.st_mode) ? "a folder" : "a device or pipe") + ". Give the path of a file");
   }
   MappedFile file;
   const std::size_t size = static_cast<std::size_t>(info.st_size);
   if (size != 0) {
     void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
     if (address == MAP_FAILED) {
-      const Error error = system_error(path, "mapping");
+      const Error error = system_error(path, "a file that can be mapped");
       ::close(descriptor);
       return error;
     }
@@ -60,7 +69,7 @@ FileWriter::~FileWriter() {
 Result<FileWriter> FileWriter::create(const std::string& path) {
   std::string temporary = path + ".part." + std::to_string(::getpid());
   const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (descriptor < 0) return system_error(path, "opening for writing");
+  if (descriptor < 0) return system_error(path, "a folder where it can be written");
   return FileWriter(path, std::move(temporary), descriptor);
 }
 
@@ -68,18 +77,19 @@ Status FileWriter::append(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return system_error(path_, "writing");
+    if (written <= 0) return system_error(path_, "to write the whole file");
     bytes = bytes.subspan(static_cast<std::size_t>(written));
   }
   return {};
 }
 
 Status FileWriter::commit() {
-  if (::fsync(descriptor_) != 0 && errno != EINVAL && errno != EROFS) return system_error(path_, "writing");
+  if (::fsync(descriptor_) != 0 && errno != EINVAL && errno != EROFS)
+    return system_error(path_, "to write the whole file");
   const int descriptor = descriptor_;
   descriptor_ = -1;
   if (::close(descriptor) != 0 || ::rename(temporary_.c_str(), path_.c_str()) != 0) {
-    const Error error = system_error(path_, "writing");
+    const Error error = system_error(path_, "to write the whole file");
     ::unlink(temporary_.c_str());
     return error;
   }

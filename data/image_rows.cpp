@@ -210,7 +210,9 @@ Result<std::shared_ptr<Rows>> open_image_folder(const SourceSpec& spec, std::spa
     std::error_code ignored;  // a link to nowhere is no regular file
     if (at->is_regular_file(ignored)) files->names.push_back(at->path().lexically_relative(spec.path).generic_string());
   }
-  if (error) return input_error(spec.path + ": reading the folder failed: " + error.message() + ".");
+  if (error)
+    return input_error(spec.path + ": expected a folder of pictures that can be read, found: " + error.message() +
+                       ". Check the path and its permissions.");
   std::vector<std::string> notes;
   CTK_CHECK(keep_images(spec.path, files->names, notes));
   return make_rows(spec, inputs, std::move(files), std::move(notes));

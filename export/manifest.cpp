@@ -27,7 +27,9 @@ Result<FileRow> describe_file(const std::string& folder, const std::string& rela
   FileRow row{relative_path, format, 0, {}};
   std::error_code error;
   const auto size = fs::file_size(path, error);
-  if (error) return input_error(path + ": reading its size failed: " + error.message());
+  if (error)
+    return input_error(path + ": expected the file just written, found: " + error.message() +
+                       ". Was it removed meanwhile? Run again");
   row.bytes = static_cast<std::int64_t>(size);
   CTK_TRY(row.sha256, sha256_of_file(path));
   return row;

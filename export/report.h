@@ -71,6 +71,7 @@ struct LayerRow {
 
 struct SkippedRow {
   std::string name, op, reason;
+  bool operator==(const SkippedRow&) const = default;
 };
 struct StageRow {
   std::string name;

@@ -304,7 +304,9 @@ class Builder {
   }
 
   Status read_outputs() {
-    if (proto_.output_size() == 0) return input_error("the graph has no outputs");
+    if (proto_.output_size() == 0)
+      return input_error(
+          "expected a graph with outputs, found none. Export the model again with its results as outputs");
     for (const auto& output : proto_.output()) {
       const auto id = graph_.find_value(output.name());
       if (!id) return input_error("graph output \"" + output.name() + "\" is produced by no node");

@@ -79,3 +79,15 @@ def test_weights_alone_need_no_sizes(job):
     x = gaussian(1, 3, 9, 9)
     want = onnxruntime_outputs(free_model(), {"x": x})[0]
     assert np.abs(onnxruntime_outputs(job.output / "model_qdq.onnx", {"x": x})[0] - want).max() < 2e-3 * np.abs(want).max()
+
+
+@pytest.mark.parametrize("verb", ["run", "eval", "bench"])
+def test_an_input_of_unknown_rank_is_named(verb, job, compress_run):
+    model = free_model()
+    model.graph.input[0].type.tensor_type.ClearField("shape")
+    job.write(model, {"x": gaussian(8, 3, 9, 9)})
+    job.pipeline(calibrate={}, evaluate={"metric": "kl"}, threads=1)
+    outcome = {"run": job.run, "eval": lambda: compress_run("eval", job.folder / "pipeline.yaml"),
+               "bench": lambda: compress_run("bench", job.folder / "net.onnx")}[verb]()
+    assert outcome.code == 3, outcome.err
+    assert 'input "x": expected a declared shape' in outcome.err and "update_model_dims" in outcome.err
