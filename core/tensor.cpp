@@ -1,5 +1,8 @@
 #include "core/tensor.h"
 
+#include <sys/mman.h>
+
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
@@ -69,8 +72,15 @@ void fill_integers(const Tensor& from, Tensor& to) {
 }  // namespace
 
 std::shared_ptr<void> allocate_aligned(std::size_t bytes) {
-  const std::size_t rounded = (std::max<std::size_t>(bytes, 1) + 63) / 64 * 64;
-  return {std::aligned_alloc(64, rounded), std::free};
+  constexpr std::size_t kLine = 64, kLargePage = std::size_t{2} << 20;
+  const std::size_t rounded = (std::max<std::size_t>(bytes, 1) + kLine - 1) / kLine * kLine;
+  if (rounded < kLargePage) return {std::aligned_alloc(kLine, rounded), std::free};
+  void* memory = nullptr;
+  if (::posix_memalign(&memory, kLargePage, rounded) != 0) return nullptr;
+  // Fewer misses of the address cache are worth a quarter of the bandwidth of weights read once. A wish: where the
+  // system grants none, and for the rest past the last whole page, small pages serve as well.
+  ::madvise(memory, rounded / kLargePage * kLargePage, MADV_HUGEPAGE);
+  return {memory, std::free};
 }
 
 Result<Tensor> Tensor::zeros(DType dtype, Shape shape) {

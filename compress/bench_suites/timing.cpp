@@ -1,18 +1,14 @@
 #include "compress/bench_suites/timing.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
-#include <cstring>
 
 #include "runtime/measure.h"
 
 namespace ctk::pipeline {
 namespace {
 
-constexpr std::size_t kLeastRuns = 4, kMostRuns = 3000, kPage = std::size_t{2} << 20;
+constexpr std::size_t kLeastRuns = 4, kMostRuns = 3000;
 
 double now_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -33,17 +29,6 @@ void time_row(double seconds, std::size_t operations, const std::function<void()
   row.min_us = *std::min_element(times.begin(), times.end());
   row.med_us = runtime::median_of(times);
   row.n = static_cast<std::int64_t>(times.size());
-}
-
-PageBuffer::PageBuffer(std::size_t bytes) : bytes_((bytes + kPage) / kPage * kPage) {
-  data_ = static_cast<char*>(std::aligned_alloc(kPage, bytes_));
-  if (data_ == nullptr) return;
-  madvise(data_, bytes_, MADV_HUGEPAGE);  // a wish: small pages do as well, only slower
-  std::memset(data_, 0, bytes_);
-}
-
-PageBuffer::~PageBuffer() {
-  std::free(data_);
 }
 
 }  // namespace ctk::pipeline

@@ -11,6 +11,7 @@
 #include "core/dtype.h"
 #include "core/parallel.h"
 #include "core/random.h"
+#include "core/tensor.h"
 #include "kernels/gemm_w4g/gemm_w4g.h"
 #include "kernels/select.h"
 
@@ -65,16 +66,17 @@ Status bench_layer(const BenchOptions& options, const kernels::GemmW4Row& row, c
   g.shape = {layer.n, layer.k, variant.group_size, false};
   g.digits = variant.digits;
   const std::size_t bytes = row.packed_bytes(g.shape), copies = (kStreamBytes + bytes - 1) / bytes;
-  PageBuffer weights(bytes * copies);
-  if (weights.data() == nullptr) return no_memory(bytes * copies);
-  pack_random(random, row, g.shape, weights.data());
-  for (std::size_t i = 1; i < copies; ++i) std::memcpy(weights.data() + i * bytes, weights.data(), bytes);
+  const std::shared_ptr<void> buffer = allocate_aligned(bytes * copies);  // on large pages
+  if (buffer == nullptr) return no_memory(bytes * copies);
+  char* const weights = static_cast<char*>(buffer.get());
+  pack_random(random, row, g.shape, weights);
+  for (std::size_t i = 1; i < copies; ++i) std::memcpy(weights + i * bytes, weights, bytes);
   for (const Point& point : kPoints) {
     std::vector<float> x(point.m * layer.k), y(point.m * layer.n);
     for (float& value : x) value = static_cast<float>(random.normal());
     const std::size_t scratch_bytes = kernels::gemm_w4_scratch_bytes(row, g.shape, g.digits, point.m);
-    PageBuffer scratch(scratch_bytes);
-    if (scratch.data() == nullptr) return no_memory(scratch_bytes);
+    const std::shared_ptr<void> scratch = allocate_aligned(scratch_bytes);
+    if (scratch == nullptr) return no_memory(scratch_bytes);
     g.m = point.m;
     g.a = x.data();
     g.a_stride = layer.k;
@@ -94,8 +96,8 @@ Status bench_layer(const BenchOptions& options, const kernels::GemmW4Row& row, c
         options.seconds, walk,
         [&] {
           for (std::size_t i = 0; i < walk; ++i) {
-            g.packed = weights.data() + i * bytes;
-            kernels::gemm_w4(row, g, scratch.data());
+            g.packed = weights + i * bytes;
+            kernels::gemm_w4(row, g, scratch.get());
           }
         },
         result);
