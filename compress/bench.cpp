@@ -88,7 +88,7 @@ Status bench_model(const BenchOptions& options, const std::function<void(const B
   for (const runtime::StepTime& step : steps[0]) {
     const std::string where = step.node.is_valid() ? model.graph.address(step.node) : "between layers";
     const std::int64_t ops = step.node.is_valid() ? 2 * layer_macs(model, step.node) : 0;
-    emit({"step." + where, "ours", step.row.empty() ? step.label : step.row, options.threads, step.median_us,
+    emit({"step." + where, "ours", step.row.empty() ? step.label : step.row, options.threads, step.least_us,
           step.median_us, static_cast<std::int64_t>(whole[0].runs), 0, ops});
   }
   return {};

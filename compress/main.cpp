@@ -50,6 +50,7 @@ int run(int count, char** words) {
   const ctk::Status status = session.action();
   if (!status) return ctk::cli::report_error(session, status.error());
   if (std::fflush(stdout) != 0) {
+    session.is_json = false;  // there is nowhere to write it
     return ctk::cli::report_error(session, ctk::input_error("standard output: writing failed"));
   }
   return 0;

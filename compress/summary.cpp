@@ -15,10 +15,15 @@ namespace {
 
 using graph::Layer;
 
-std::size_t coded_bytes(std::size_t count, std::int64_t channels, const QuantScheme& scheme) {
+std::size_t coded_bytes(const Layer& layer, std::size_t count, const QuantScheme& scheme) {
   if (!scheme.is_integer_weight()) return count * static_cast<std::size_t>(scheme.weight_bits) / 8;
-  const std::size_t scales = scheme.granularity == Granularity::per_channel ? static_cast<std::size_t>(channels) : 1;
-  return (count * static_cast<std::size_t>(scheme.weight_bits) + 7) / 8 + 4 * scales;
+  std::size_t scales = scheme.granularity == Granularity::per_tensor ? 1 : static_cast<std::size_t>(layer.channels);
+  if (scheme.granularity == Granularity::per_group) {
+    const auto size = static_cast<std::size_t>(scheme.group_size);
+    scales *= (static_cast<std::size_t>(layer.reduction) + size - 1) / size;
+  }
+  const std::size_t width = scheme.is_integer_activation() ? 4 : 2;
+  return (count * static_cast<std::size_t>(scheme.weight_bits) + 7) / 8 + width * scales;
 }
 
 Result<std::size_t> assigned_size(const PipelineConfig& config, const LoadedModel& model,
@@ -89,7 +94,7 @@ Result<ReachableSize> reachable_size(const PipelineConfig& config, const LoadedM
         model.graph.is_output(layer.weight) || !graph::other_readers(model.graph, layer.weight).empty();
     const auto bytes_at = [&](const QuantScheme& scheme) {
       const bool is_copy = is_kept && !(scheme == QuantScheme{});
-      return coded_bytes(count, layer.channels, scheme) + (is_copy ? 4 * count : 0);
+      return coded_bytes(layer, count, scheme) + (is_copy ? 4 * count : 0);
     };
     std::optional<QuantScheme> smallest, largest;
     for (const QuantScheme& scheme : is_free[i] ? allowed_schemes(config) : std::vector<QuantScheme>{}) {
@@ -157,9 +162,10 @@ void fill_budget_rows(Session& session) {
                        exporter::Figure measured) {
     exporter::BudgetRow row{name, unit, limit, guess, measured, {}, {}};
     if (limit && measured) row.met = *measured <= *limit;
+    const std::string kind = std::string_view(unit) == "bytes" ? "B" : unit;
     if (row.met && !*row.met)
-      session.warn("budget_missed", std::string(name) + ": measured " + std::to_string(*measured) + " " + unit +
-                                        ", the budget is " + std::to_string(*limit) + " " + unit);
+      session.warn("budget_missed", std::string(name) + ": measured " + search::format_amount(*measured, kind) +
+                                        ", the budget is " + search::format_amount(*limit, kind));
     report.budget.push_back(row);
   };
   const bool has_search = session.config.search.has_value();

@@ -10,6 +10,7 @@
 #include "compress/summary.h"
 #include "core/parallel.h"
 #include "runtime/measure.h"
+#include "search/problem.h"
 
 namespace ctk::pipeline {
 namespace {
@@ -130,10 +131,10 @@ Status run_validate(Session& session, bool& cached) {
   report.memory.baseline_peak = static_cast<double>(measured.baseline_bytes);
   report.memory.final_peak = static_cast<double>(measured.final_bytes);
   if (session.quantized && measured.final.median_us > measured.baseline.median_us) {
-    session.warn("slower_than_float", "the result takes " + std::to_string(measured.final.median_us) +
-                                          " us, the float network " + std::to_string(measured.baseline.median_us) +
-                                          " us at " + std::to_string(threads()) +
-                                          " threads: this model gains size, not time, on this machine");
+    session.warn("slower_than_float",
+                 "the result takes " + search::format_amount(measured.final.median_us, "us") + ", the float network " +
+                     search::format_amount(measured.baseline.median_us, "us") + " at " + std::to_string(threads()) +
+                     " threads: this model gains size, not time, on this machine");
   }
   for (const std::string& against : session.config.validate->against) {
     if (against == "onnxruntime")

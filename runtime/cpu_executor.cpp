@@ -95,14 +95,14 @@ Result<std::vector<Tensor>> CpuExecutor::run_observed(std::span<const Tensor> in
                                                       const graph::ValueObserver& observer) {
   if (inputs.size() != graph_.inputs().size()) {
     return input_error("expected " + std::to_string(graph_.inputs().size()) + " inputs, found " +
-                       std::to_string(inputs.size()));
+                       std::to_string(inputs.size()) + ". Give one array for each input of the model");
   }
   std::vector<Shape> shapes;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const graph::Value& value = graph_.value(graph_.inputs()[i]);
     if (inputs[i].dtype() != value.dtype) {
       return input_error("input \"" + value.name + "\": expected " + std::string(name_of(value.dtype)) + ", found " +
-                         std::string(name_of(inputs[i].dtype())));
+                         std::string(name_of(inputs[i].dtype())) + ". Convert the array");
     }
     shapes.push_back(inputs[i].shape());
   }

@@ -31,7 +31,7 @@ Result<std::vector<LatencyFigure>> measure_interleaved(std::span<CpuExecutor* co
 struct StepTime {
   graph::NodeId node;
   std::string label, row;
-  double median_us = 0;
+  double median_us = 0, least_us = 0;
 };
 // Same interleaving over several executors; one list each, in step order.
 Result<std::vector<std::vector<StepTime>>> measure_steps(std::span<CpuExecutor* const> executors,
