@@ -143,7 +143,7 @@ class TreeCheck {
   void unavailable(const Place& place, const std::string& what, std::string_view needs) {
     into_.unavailable.push_back(
         {place.where, place.path,
-         what + " needs " + std::string(needs) + ", which this build does not have. Leave it out."});
+         what + " needs " + std::string(needs) + ", which this version does not have yet. Leave it out."});
   }
 
   void stages(const YamlNode& node, const Place& place) {

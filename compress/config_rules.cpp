@@ -219,7 +219,7 @@ class Rules {
     values_.unavailable.push_back({given.where, given.shown_path,
                                    "model \"" + *model + "\" needs " +
                                        (is_gguf ? "the GGUF reader" : "the reader of checkpoint folders") +
-                                       ", which this build does not have. Give an .onnx file."});
+                                       ", which this version does not have yet. Give an .onnx file."});
   }
 
   CheckedValues& values_;

@@ -69,9 +69,9 @@ class ValueCheck {
     return false;
   }
   void unavailable(const YamlNode& node, const std::string& what, std::string_view needs) {
-    into_.unavailable.push_back(
-        {node.where.empty() ? place_.where : node.where, place_.path,
-         what + " needs " + std::string(needs) + ", which this build does not have. Leave it out or choose another."});
+    into_.unavailable.push_back({node.where.empty() ? place_.where : node.where, place_.path,
+                                 what + " needs " + std::string(needs) +
+                                     ", which this version does not have yet. Leave it out or choose another."});
   }
   bool wrong_type(const YamlNode& node) {
     return fail(node, "expected " + std::string(title_of(row_.kind)) + ", found " + describe(node) + remedy(node));

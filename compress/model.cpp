@@ -116,7 +116,7 @@ Result<LoadedModel> load_model(const std::string& path) {
   if (std::filesystem::is_directory(path)) {
     return input_error(path +
                        ": expected an .onnx file or a bundle, found a folder. Checkpoint folders need the language "
-                       "model readers, which this build does not have");
+                       "model readers, which this version does not have yet");
   }
   LoadedModel model;
   CTK_TRY(const MappedFile file, MappedFile::open(path));

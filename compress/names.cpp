@@ -11,8 +11,6 @@ namespace {
 
 constexpr std::string_view kTrainer = "the trainer";
 constexpr std::string_view kText = "the language-model reader";
-constexpr std::string_view kGroups = "kernels with group scales";
-constexpr std::string_view kWeightOnly = "weight-only kernels";
 
 constexpr NameRow kStages[] = {
     {"distill", kTrainer, "train the model towards a teacher's outputs"},
@@ -27,17 +25,20 @@ constexpr NameRow kStages[] = {
     {"validate", "", "measure float and result on data.evaluate, compare with others, apply the gate"},
 };
 
+constexpr std::string_view kOtherWidths = "kernels for weights of this width";
 constexpr NameRow kSchemes[] = {
     {"fp32", "", "float32 weights and activations"},
     {"fp16", "", "float16 weights, float32 arithmetic"},
     {"w8a8_c", "", "8-bit weights, a scale per output channel; 8-bit activations"},
     {"w4a8_c", "", "4-bit weights, a scale per output channel; 8-bit activations"},
-    {"w4a8_g32", kGroups, "4-bit weights, a scale per 32 inputs; 8-bit activations"},
-    {"w4a8_g128", kGroups, "4-bit weights, a scale per 128 inputs; 8-bit activations"},
-    {"w8a16_g32", kWeightOnly, "8-bit weights, a scale per 32 inputs; float activations"},
-    {"w4a16_g32", kWeightOnly, "4-bit weights, a scale per 32 inputs; float activations"},
-    {"w4a16_g64", kWeightOnly, "4-bit weights, a scale per 64 inputs; float activations"},
-    {"w3a16_g32", kWeightOnly, "3-bit weights, a scale per 32 inputs; float activations"},
+    {"w4a8_g32", "", "4-bit weights, a scale per 32 inputs; activations rounded to 8 bits as they run"},
+    {"w4a8_g128", "", "4-bit weights, a scale per 128 inputs; activations rounded to 8 bits as they run"},
+    {"w8a16_c", "", "8-bit weights, a scale per output channel; float activations"},
+    {"w4a16_c", "", "4-bit weights, a scale per output channel; float activations"},
+    {"w8a16_g32", "", "8-bit weights, a scale per 32 inputs; float activations"},
+    {"w4a16_g32", "", "4-bit weights, a scale per 32 inputs; float activations"},
+    {"w4a16_g64", "", "4-bit weights, a scale per 64 inputs; float activations"},
+    {"w3a16_g32", kOtherWidths, "3-bit weights, a scale per 32 inputs; float activations"},
 };
 
 constexpr NameRow kSensitivityMetrics[] = {
@@ -166,10 +167,11 @@ std::vector<std::string_view> list_names(NameKind kind) {
 
 std::string_view scheme_needs(const QuantScheme& scheme) {
   if (!scheme.is_integer_weight()) return "";
-  if (!scheme.is_integer_activation()) return kWeightOnly;
-  if (scheme.granularity == Granularity::per_group) return kGroups;
   if (scheme.granularity == Granularity::per_tensor) return "kernels with one weight scale a layer";
-  if (scheme.weight_bits != 4 && scheme.weight_bits != 8) return "kernels for weights of this width";
+  if (scheme.granularity == Granularity::per_group && scheme.activation_bits == 8 && scheme.weight_bits == 8) {
+    return "kernels for 8-bit weights in groups";
+  }
+  if (scheme.weight_bits != 4 && scheme.weight_bits != 8) return kOtherWidths;
   return "";
 }
 

@@ -1,7 +1,7 @@
 // The names a pipeline file may use for stages, methods, metrics, formats and the like: one table a kind.
 //
 // A row with `needs` is a name we know but this build cannot serve yet: it parses, and is refused before any work with
-// the words "<name> needs <needs>, which this build does not have".
+// the words "<name> needs <needs>, which this version does not have yet".
 #pragma once
 
 #include <span>

@@ -58,8 +58,7 @@ Status describe_model(Session& session) {
     row.macs = layer_macs(session.model, layer.node);
     row.scheme = to_string(graph.node(layer.node).scheme);
     row.method = weight.quantized ? weight.quantized->method : "none";
-    row.bytes = static_cast<std::int64_t>(
-        weight.quantized ? weight.quantized->codes.bytes() + 4 * weight.quantized->scales.size() : elements(shape) * 4);
+    row.bytes = static_cast<std::int64_t>(weight.quantized ? stored_bytes(*weight.quantized) : elements(shape) * 4);
     report.layers.push_back(std::move(row));
   }
   CTK_TRY(const auto layers, session.target_layers({}, {}));  // lists what is none; stages that choose list again

@@ -96,7 +96,7 @@ void fill_report(Session& session, const json& outcome) {
     line.error_rtn = found->second["error_rtn"].get<double>();
     line.error_method = found->second["error_method"].get<double>();
     if (const auto stored = stored_weight(*session.quantized, line.name)) {
-      line.bytes = static_cast<std::int64_t>(stored->codes.bytes() + 4 * stored->scales.size());
+      line.bytes = static_cast<std::int64_t>(stored_bytes(*stored));
       line.weight_bits = 8.0 * static_cast<double>(line.bytes) / static_cast<double>(stored->codes.size());
     }
     line.rows_seen = session.splits.calibrate ? static_cast<std::int64_t>(session.splits.calibrate->count()) : 0;

@@ -17,7 +17,9 @@ struct QuantScheme {
   int group_size = 0;                                  // input elements a scale covers, with per_group only
 
   bool is_integer_weight() const { return weight_bits <= 8; }
-  bool is_integer_activation() const { return activation_bits <= 8; }
+  // Activations are codes in the graph, with calibrated ranges. Schemes with groups round theirs as they run instead,
+  // to activation_bits, a row and group at a time.
+  bool is_integer_activation() const { return activation_bits <= 8 && granularity != Granularity::per_group; }
   bool operator==(const QuantScheme&) const = default;
 };
 

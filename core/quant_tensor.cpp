@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "core/dtype.h"
+
 namespace ctk {
 
 ActivationQuant activation_quant_from_range(float low, float high) {
@@ -28,6 +30,22 @@ std::uint8_t quantize(float value, const ActivationQuant& q) {
   const float clamped = std::min(std::max(scaled, -zero), 255.0f - zero);
   if (std::isnan(clamped)) return q.zero_point;
   return static_cast<std::uint8_t>(static_cast<int>(std::nearbyint(clamped)) + static_cast<int>(q.zero_point));
+}
+
+std::size_t groups_of(const Shape& shape, int channel_axis, const QuantScheme& scheme) {
+  if (scheme.granularity != Granularity::per_group || shape.size() != 2) return 1;
+  const auto summed = static_cast<std::size_t>(shape[channel_axis == 0 ? 1 : 0]);
+  const auto size = static_cast<std::size_t>(scheme.group_size);
+  return std::max<std::size_t>(1, (summed + size - 1) / size);
+}
+
+bool has_half_scales(const QuantTensor& weight) {
+  return weight.scheme.is_integer_weight() && !weight.scheme.is_integer_activation() &&
+         std::ranges::all_of(weight.scales, [](float s) { return half_to_float(float_to_half(s)) == s; });
+}
+
+std::size_t stored_bytes(const QuantTensor& weight) {
+  return weight.codes.bytes() + (has_half_scales(weight) ? 2 : 4) * weight.scales.size();
 }
 
 std::vector<std::int8_t> unpack_codes(const QuantTensor& weight) {
@@ -72,6 +90,21 @@ std::vector<std::uint32_t> channel_of_elements(const Shape& shape, int channel_a
   return channels;
 }
 
+std::vector<std::uint32_t> scale_of_elements(const Shape& shape, int channel_axis, int group_count,
+                                             const QuantScheme& scheme) {
+  if (scheme.granularity == Granularity::per_tensor) return std::vector<std::uint32_t>(elements(shape), 0);
+  if (scheme.granularity == Granularity::per_channel) return channel_of_elements(shape, channel_axis, group_count);
+  const std::size_t groups = groups_of(shape, channel_axis, scheme);
+  const auto columns = static_cast<std::size_t>(shape[1]), size = static_cast<std::size_t>(scheme.group_size);
+  std::vector<std::uint32_t> places(elements(shape));
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const std::size_t row = i / columns, column = i % columns;
+    places[i] =
+        static_cast<std::uint32_t>(channel_axis == 0 ? row * groups + column / size : column * groups + row / size);
+  }
+  return places;
+}
+
 Tensor dequantize(const QuantTensor& weight) {
   if (weight.codes.dtype() == DType::f16) return to_f32(weight.codes).value();
   Tensor out = Tensor::zeros(DType::f32, weight.codes.shape()).value();
@@ -81,8 +114,8 @@ Tensor dequantize(const QuantTensor& weight) {
     for (std::size_t i = 0; i < codes.size(); ++i) values[i] = static_cast<float>(codes[i]) * weight.scales[0];
     return out;
   }
-  const auto channels = channel_of_elements(weight.codes.shape(), weight.channel_axis, weight.group_count);
-  for (std::size_t i = 0; i < codes.size(); ++i) values[i] = static_cast<float>(codes[i]) * weight.scales[channels[i]];
+  const auto place = scale_of_elements(weight.codes.shape(), weight.channel_axis, weight.group_count, weight.scheme);
+  for (std::size_t i = 0; i < codes.size(); ++i) values[i] = static_cast<float>(codes[i]) * weight.scales[place[i]];
   return out;
 }
 

@@ -1,9 +1,11 @@
 // Quantized numbers: the rules that map codes to reals, written once.
 //
 // Activations: code q in uint8, real = (q - zero_point) * scale, scale > 0 and finite. Real 0 is code zero_point
-// exactly. Weights:     symmetric codes, real = code * scale[channel]; 8 bits use -127..127, 4 bits -8..7. Bias: int32
-// at scale s_in * s_w[channel], zero point 0, rounded to nearest, ties to even. Rounding to a code is always: to
-// nearest, ties to even, then saturate.
+// exactly. Weights:     symmetric codes, real = code * scale[channel] or scale[channel, group]; 8 bits use -127..127, 4
+// bits -8..7. A group is group_size neighbours along the summed dimension of a matrix (the last may be shorter). Scales
+// of weights whose activations are floats in the graph (w4a16_g32, w4a16_c, also w4a8_g32) are fp16 numbers where they
+// are ours to choose. Bias: int32 at scale s_in * s_w[channel], zero point 0, rounded to nearest, ties to even.
+// Rounding to a code is always: to nearest, ties to even, then saturate.
 #pragma once
 
 #include <cstdint>
@@ -36,9 +38,16 @@ struct QuantTensor {
   int channel_axis = 0;       // output-channel dimension of `codes`; scales run along it
   int group_count = 1;        // ConvTranspose with groups: channels = group_count * shape[channel_axis]
   Tensor codes;               // i8 for 8 bits, i4 (packed, low nibble first) for 4, f16 for fp16; the weight's shape
-  std::vector<float> scales;  // [channels], or [1] per tensor; each finite and > 0; empty for fp16
+  std::vector<float> scales;  // [channels], [channels, groups] or [1]; each finite and > 0; empty for fp16
   std::string method;         // "rtn", "gptq", ...: how the codes were found
 };
+
+// Groups along the summed dimension of a matrix with its channels on `channel_axis`; 1 unless the scheme has groups.
+std::size_t groups_of(const Shape& shape, int channel_axis, const QuantScheme& scheme);
+// Whether every scale is an fp16 number, and the scheme one that files store so.
+bool has_half_scales(const QuantTensor& weight);
+// Bytes of codes and scales as files hold them.
+std::size_t stored_bytes(const QuantTensor& weight);
 
 // Integer codes as int8, one each (unpacks 4-bit; not for fp16). Same order as the weight.
 std::vector<std::int8_t> unpack_codes(const QuantTensor& weight);
@@ -48,6 +57,9 @@ Tensor pack_i4(const Shape& shape, std::span<const std::int8_t> codes);
 Tensor dequantize(const QuantTensor& weight);
 // Index into scales for flat element i of the weight. Derived once per tensor: see channel_of().
 std::vector<std::uint32_t> channel_of_elements(const Shape& shape, int channel_axis, int group_count);
+// The same for any scheme: all 0 with one scale a tensor, channel * groups + group with groups.
+std::vector<std::uint32_t> scale_of_elements(const Shape& shape, int channel_axis, int group_count,
+                                             const QuantScheme& scheme);
 
 // Bias codes round(bias[c] / (input_scale * scales[c])), saturated to int32. `clipped` counts saturated ones, which a
 // quantizer must avoid by raising the weight scale (see raise_scale_for_bias()).

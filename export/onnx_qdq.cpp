@@ -54,7 +54,20 @@ class QdqBuilder {
     return graph_.add_node(std::move(made));  // order is restored by sort() at the end
   }
 
+  // Blocked scales lie as the weight does: [channels, groups] or [groups, channels].
   static Tensor scales_of(const QuantTensor& weight) {
+    if (weight.scheme.granularity == Granularity::per_group) {
+      const Shape& shape = weight.codes.shape();
+      const auto groups = static_cast<std::int64_t>(groups_of(shape, weight.channel_axis, weight.scheme));
+      const std::int64_t channels = shape[static_cast<std::size_t>(weight.channel_axis)];
+      if (weight.channel_axis == 0) return Tensor::of<float>({channels, groups}, weight.scales);
+      std::vector<float> turned(weight.scales.size());
+      for (std::int64_t c = 0; c < channels; ++c) {
+        for (std::int64_t g = 0; g < groups; ++g)
+          turned[static_cast<std::size_t>(g * channels + c)] = weight.scales[static_cast<std::size_t>(c * groups + g)];
+      }
+      return Tensor::of<float>({groups, channels}, turned);
+    }
     if (weight.scales.size() == 1) return Tensor::scalar(weight.scales[0]);
     return Tensor::of<float>({static_cast<std::int64_t>(weight.scales.size())}, weight.scales);
   }
@@ -71,8 +84,12 @@ class QdqBuilder {
                            "form. Use a per-tensor scheme (w8a8_t) for this layer");
       }
       const ValueId scale = constant(name + "_scale", scales_of(*coded));
-      node("DequantizeLinear", name + "_dq", {layer.weight, scale}, real,
-           coded->scales.size() > 1 ? coded->channel_axis : -1);
+      const bool has_groups = coded->scheme.granularity == Granularity::per_group;
+      const int axis = has_groups ? 1 - coded->channel_axis : coded->scales.size() > 1 ? coded->channel_axis : -1;
+      const NodeId dequantize = node("DequantizeLinear", name + "_dq", {layer.weight, scale}, real, axis);
+      if (has_groups) {
+        graph_.node(dequantize).attributes.set("block_size", static_cast<std::int64_t>(coded->scheme.group_size));
+      }
     } else {
       Node cast;
       cast.op_type = "Cast";
@@ -180,7 +197,8 @@ int opset_for(const Graph& qdq) {
     const Node& node = qdq.node(id);
     if (node.op != graph::Op::QuantizeLinear && node.op != graph::Op::DequantizeLinear) continue;
     const DType dtype = qdq.value(node.inputs[0]).dtype;
-    needed = std::max(needed, dtype == DType::i4 || dtype == DType::u4 ? 21 : 13);
+    const bool is_new = dtype == DType::i4 || dtype == DType::u4 || node.attributes.get_int("block_size", 0) > 0;
+    needed = std::max(needed, is_new ? 21 : 13);
   }
   return needed;
 }

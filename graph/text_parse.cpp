@@ -172,16 +172,18 @@ Status Parser::parse_quantized(ValueId id) {
     return cursor_.wrong(is_half ? "fp16 weights must be f16" : "weight codes must be i8 or i4");
   }
   CTK_CHECK(cursor_.expect_keyword("scales"));
-  CTK_TRY(const Tensor scales, parse_tensor(cursor_, source_));
-  if (!scales.is_defined() || scales.dtype() != DType::f32 || scales.shape().size() != 1) {
-    return cursor_.wrong("scales must be f32 with one dimension");
-  }
+  CTK_TRY(Tensor scales, parse_tensor(cursor_, source_));
+  const bool is_float = scales.is_defined() && (scales.dtype() == DType::f32 || scales.dtype() == DType::f16);
+  if (!is_float || scales.shape().size() != 1) return cursor_.wrong("scales must be f32 or f16 with one dimension");
+  CTK_TRY(scales, to_f32(scales));
   const std::int64_t channels = channel_count(codes.shape(), weight->channel_axis, weight->group_count);
   const auto count = static_cast<std::int64_t>(scales.size());
   const bool is_grouped = scheme->granularity == Granularity::per_group;
-  const bool fits =
-      is_half ? count == 0
-              : count == 1 || (channels > 0 && (is_grouped ? count > 0 && count % channels == 0 : count == channels));
+  const auto groups = static_cast<std::int64_t>(groups_of(codes.shape(), weight->channel_axis, *scheme));
+  const bool has_groups = is_grouped && codes.shape().size() == 2 && weight->group_count == 1;
+  const bool fits = is_half      ? count == 0
+                    : is_grouped ? has_groups && channels > 0 && count == channels * groups
+                                 : count == 1 || (channels > 0 && count == channels);
   // One scale serves any shape, but axis and groups must still mean something for those who read them.
   const bool has_axis = channels > 0 || (count == 1 && codes.shape().empty() && weight->channel_axis == 0);
   if (!fits || !(has_axis || codes.size() == 0)) {

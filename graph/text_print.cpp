@@ -86,7 +86,8 @@ std::string constant_line(const Graph& graph, ValueId id, ConstantSink* sink) {
     out += ") ";
     append_tensor(out, weight.codes, sink);
     out += " scales ";
-    append_tensor(out, Tensor::of<float>({static_cast<std::int64_t>(weight.scales.size())}, weight.scales), sink);
+    const Tensor scales = Tensor::of<float>({static_cast<std::int64_t>(weight.scales.size())}, weight.scales);
+    append_tensor(out, has_half_scales(weight) ? cast(scales, DType::f16).value() : scales, sink);
   }
   return out;
 }

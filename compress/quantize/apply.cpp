@@ -86,14 +86,16 @@ void warn_of_vanished(const graph::Value& value, const LayerOutcome& line, const
                       ApplyOutcome& outcome) {
   const QuantTensor& coded = *value.quantized;
   const Tensor back = dequantize(coded);
-  const bool is_whole = coded.scheme.granularity == Granularity::per_tensor;
-  const auto channel = is_whole ? std::vector<std::uint32_t>(back.size(), 0)
-                                : channel_of_elements(back.shape(), coded.channel_axis, coded.group_count);
+  const auto channel = scale_of_elements(back.shape(), coded.channel_axis, coded.group_count, coded.scheme);
   std::vector<float> before(back.size() == 0 ? 0 : 1 + *std::max_element(channel.begin(), channel.end()), 0.0f);
   std::vector<float> after = before;  // largest magnitudes
+  std::vector<double> energy(before.size(), 0.0), missed(before.size(), 0.0);
   for (std::size_t i = 0; i < channel.size(); ++i) {
     before[channel[i]] = std::max(before[channel[i]], std::abs(original.values<float>()[i]));
     after[channel[i]] = std::max(after[channel[i]], std::abs(back.values<float>()[i]));
+    const double value = static_cast<double>(original.values<float>()[i]);
+    energy[channel[i]] += value * value;
+    missed[channel[i]] += std::pow(value - static_cast<double>(back.values<float>()[i]), 2);
   }
   std::size_t vanished = 0;
   float largest = 0.0f;
@@ -101,7 +103,9 @@ void warn_of_vanished(const graph::Value& value, const LayerOutcome& line, const
     const bool is_below_scale =
         coded.scheme.is_integer_weight() &&
         before[c] / static_cast<float>(highest_code(coded.scheme.weight_bits)) < std::numeric_limits<float>::min();
-    if (before[c] == 0.0f || (after[c] != 0.0f && !is_below_scale)) continue;
+    // fp16 keeps 11 bits of each number, but fewer below 2^-14.
+    const bool is_coarse = coded.scheme.weight_bits == 16 && missed[c] > 1e-4 * energy[c];
+    if (before[c] == 0.0f || (after[c] != 0.0f && !is_below_scale && !is_coarse)) continue;
     ++vanished;
     largest = std::max(largest, before[c]);
   }
@@ -109,9 +113,11 @@ void warn_of_vanished(const graph::Value& value, const LayerOutcome& line, const
   char text[40];
   std::snprintf(text, sizeof text, "%.3g", static_cast<double>(largest));
   outcome.warnings.push_back(
-      {"weights_vanish", line.address + ": " + std::to_string(vanished) + " channels of weight \"" + value.name +
-                             "\" hold only numbers too small for " + to_string(line.scheme) + " (at most " + text +
-                             "): most or all became 0. Scale the weight up, or keep this layer float with `ignore`"});
+      {"weights_vanish",
+       line.address + ": " + std::to_string(vanished) +
+           (coded.scheme.granularity == Granularity::per_group ? " groups of weight \"" : " channels of weight \"") +
+           value.name + "\" hold only numbers too small for " + to_string(line.scheme) + " (at most " + text +
+           "): most or all of their digits are lost. Scale the weight up, or keep this layer float with `ignore`"});
 }
 
 Status code_weight(Graph& graph, const Layer& layer, const QuantScheme& scheme, const Quantizer& quantizer,
@@ -168,6 +174,14 @@ Status halve_weight(Graph& graph, const Layer& layer, LayerOutcome& outcome) {
 
 std::string infeasible_reason(const Graph& graph, const Layer& layer, const QuantScheme& scheme) {
   if (auto known = require_known_form(scheme); !known) return known.error().message;
+  if (scheme.granularity == Granularity::per_group) {
+    const graph::Op op = graph.node(layer.node).op;
+    if (op != graph::Op::Gemm && op != graph::Op::MatMul)
+      return "groups are for matrix products (Gemm, MatMul), this is a " + graph.node(layer.node).op_type;
+    if (scheme.group_size % 16 != 0)
+      return "kernels take groups of a multiple of 16 inputs, these are of " + std::to_string(scheme.group_size);
+    if (layer.reduction > 1048576) return "more than 2^20 products a sum";
+  }
   if (scheme.is_integer_activation()) {
     const graph::Node& node = graph.node(layer.node);
     const graph::Value& weight = graph.value(layer.weight);

@@ -1,6 +1,6 @@
-// RTN: one symmetric scale per output channel, minimising sum (w - s * q)^2 with q = round(w / s).
+// RTN: one symmetric scale per output channel or group, minimising sum (w - s * q)^2 with q = round(w / s).
 // In:  weight, any layout, channels along channel_axis.
-// Out: codes of the weight's shape, scales [channels].
+// Out: codes of the weight's shape, scales [channels] or [channels, groups].
 // Cost: about 60 passes over the weights.
 // Source: scale search as in OMSE (Choukroun et al., 2019); then s = <w,q> / <q,q>, the least-squares scale for the
 // codes at hand, alternated with rounding while it helps. Differs: both are tried and the better kept; never worse than
@@ -11,6 +11,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/dtype.h"
 #include "core/parallel.h"
 
 namespace ctk::quantization {
@@ -35,6 +36,12 @@ std::vector<std::vector<float>> gather_channels(const WeightRequest& request, co
   const auto values = request.weight.values<float>();
   for (std::size_t i = 0; i < values.size(); ++i) rows[channel[i]].push_back(values[i]);
   return rows;
+}
+
+// A scale that fp16 holds: rounded, kept above 0 and finite.
+float nearest_half_scale(float scale) {
+  constexpr float kLeast = 5.9604644775390625e-8f, kMost = 65504.0f;  // 2^-24
+  return half_to_float(float_to_half(std::clamp(scale, kLeast, kMost)));
 }
 
 }  // namespace
@@ -93,13 +100,13 @@ float fit_scale(std::span<const float> values, int bits) {
 Result<WeightOutcome> quantize_rtn(const WeightRequest& request) {
   const int bits = request.scheme.weight_bits;
   const Shape& shape = request.weight.shape();
-  std::vector<std::uint32_t> channel = channel_of_elements(shape, request.channel_axis, request.group_count);
-  std::size_t count = static_cast<std::size_t>(shape[static_cast<std::size_t>(request.channel_axis)]) *
-                      static_cast<std::size_t>(request.group_count);
-  if (request.scheme.granularity == Granularity::per_tensor) {
-    channel.assign(channel.size(), 0);
-    count = 1;
-  }
+  const std::vector<std::uint32_t> channel =
+      scale_of_elements(shape, request.channel_axis, request.group_count, request.scheme);
+  const std::size_t count = request.scheme.granularity == Granularity::per_tensor
+                                ? 1
+                                : static_cast<std::size_t>(shape[static_cast<std::size_t>(request.channel_axis)]) *
+                                      static_cast<std::size_t>(request.group_count) *
+                                      groups_of(shape, request.channel_axis, request.scheme);
   const auto rows = gather_channels(request, channel, count);
   WeightOutcome outcome;
   outcome.tensor.scheme = request.scheme;
@@ -117,10 +124,14 @@ Result<WeightOutcome> quantize_rtn(const WeightRequest& request) {
         least = count == 1 ? *std::max_element(request.least_scales.begin(), request.least_scales.end())
                            : request.least_scales[c];
       }
-      if (scale < least) {
+      const bool is_zero = std::ranges::all_of(rows[c], [](float v) { return v == 0.0f; });
+      if (is_zero && least > 0.0f) {
+        scale = least;  // any scale gives codes 0: the one at which the bias keeps most of its digits
+      } else if (scale < least) {
         scale = least;
         raised[c] = 1;
       }
+      if (!request.scheme.is_integer_activation()) scale = nearest_half_scale(scale);
       outcome.tensor.scales[c] = scale;
       errors[c] = rounding_error(rows[c], scale, bits);
       plain[c] = rounding_error(rows[c], absmax_scale(rows[c], bits), bits);

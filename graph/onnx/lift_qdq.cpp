@@ -199,7 +199,7 @@ bool fits_layers(Graph& graph, ValueId weight, std::optional<std::size_t> scale_
   if (scale_axis && *scale_axis != static_cast<std::size_t>(layer->channel_axis)) return false;
   note.channel_axis = layer->channel_axis;
   note.group_count = layer->group_count;
-  if (scale_axis) {
+  if (scale_axis && note.scheme.granularity == Granularity::per_channel) {
     // Scales along out/group serve every group alike.
     const std::size_t count = note.scales.size();
     if (static_cast<std::int64_t>(count) * note.group_count != layer->channels) return false;
@@ -208,6 +208,29 @@ bool fits_layers(Graph& graph, ValueId weight, std::optional<std::size_t> scale_
     }
   }
   return true;
+}
+
+// Scales of a blocked matrix as [channels, groups], channels on the dimension that is not cut into blocks; empty when
+// they are none of ours.
+std::vector<float> group_scales_of(const Graph& graph, const Node& node, const Shape& codes, QuantScheme& scheme,
+                                   std::optional<std::size_t>& channel_axis) {
+  const Tensor* scale = constant_of(graph, input_of(node, 1));
+  const auto axis = axis_of(node, codes);
+  const std::int64_t block = node.attributes.get_int("block_size", 0);
+  if (scale == nullptr || scale->dtype() != DType::f32 || codes.size() != 2 || !axis || block > 1 << 20) return {};
+  channel_axis = 1 - *axis;
+  scheme.granularity = Granularity::per_group;
+  scheme.group_size = static_cast<int>(block);
+  const std::size_t groups = groups_of(codes, static_cast<int>(*channel_axis), scheme);
+  const auto channels = static_cast<std::size_t>(codes[*channel_axis]);
+  if (scale->shape().size() != 2 || scale->size() != channels * groups) return {};
+  const auto values = scale->values<float>();
+  std::vector<float> scales(values.begin(), values.end());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (!std::isfinite(values[i]) || values[i] <= 0.0f) return {};
+    if (*channel_axis == 1) scales[i % channels * groups + i / channels] = values[i];
+  }
+  return scales;
 }
 
 bool lift_weight(Graph& graph, NodeId id) {
@@ -219,11 +242,13 @@ bool lift_weight(Graph& graph, NodeId id) {
   const bool is_narrow = codes->dtype() == DType::i4 || codes->dtype() == DType::u4;
   if (!is_narrow && codes->dtype() != DType::i8 && codes->dtype() != DType::u8) return false;
   QuantTensor note;
-  note.scales = scales_of(graph, node);
   note.method = "given";
-  if (note.scales.empty() || codes->size() == 0) return false;
+  note.scheme = {is_narrow ? 4 : 8, 16, Granularity::per_tensor, 0};
   std::optional<std::size_t> axis;
-  if (note.scales.size() > 1 || constant_of(graph, input_of(node, 1))->shape().size() == 1) {
+  note.scales =
+      is_blocked(node) ? group_scales_of(graph, node, codes->shape(), note.scheme, axis) : scales_of(graph, node);
+  if (note.scales.empty() || codes->size() == 0) return false;
+  if (!is_blocked(node) && (note.scales.size() > 1 || constant_of(graph, input_of(node, 1))->shape().size() == 1)) {
     axis = axis_of(node, codes->shape());
     const bool is_tensor_wide = note.scales.size() == 1;  // [1] is also written for one scale of the whole tensor
     if (!is_tensor_wide && (!axis || codes->shape()[*axis] != static_cast<std::int64_t>(note.scales.size())))
@@ -232,7 +257,7 @@ bool lift_weight(Graph& graph, NodeId id) {
   }
   const auto list = symmetric_codes(*codes, *zero);
   if (!list) return false;
-  note.scheme = {is_narrow ? 4 : 8, 16, axis ? Granularity::per_channel : Granularity::per_tensor, 0};
+  if (axis && !is_blocked(node)) note.scheme.granularity = Granularity::per_channel;
   note.codes = is_narrow ? pack_i4(codes->shape(), *list) : Tensor::of<std::int8_t>(codes->shape(), *list);
   if (!fits_layers(graph, output, axis, note)) return false;
 

@@ -188,6 +188,8 @@ Result<bool> make_layer_steps(PlanBuilder& builder, NodeId id) {
   const FusedLayer fused = fuse_layer(builder, *layer, is_integer);
   if (is_integer) {
     CTK_CHECK(make_integer_layer(builder, fused, *shape));
+  } else if (is_group_layer(builder, *layer)) {
+    CTK_CHECK(make_group_layer(builder, fused, *shape));
   } else {
     CTK_CHECK(make_float_layer(builder, fused, *shape));
   }

@@ -168,5 +168,28 @@ TEST(QuantizeBias, IsDefinedWhenTheScaleUnderflows) {
   EXPECT_EQ(codes.clipped, 2);
 }
 
+// Two groups of 2 and a rest of 1 along the summed dimension, 2 channels.
+TEST(ScaleOfElements, WithGroupsCountsChannelsThenGroups) {
+  const QuantScheme scheme{4, 16, Granularity::per_group, 2};
+  EXPECT_EQ(groups_of({2, 5}, 0, scheme), 3u);
+  EXPECT_EQ(groups_of({5, 2}, 1, scheme), 3u);
+  const std::vector<std::uint32_t> by_row{0, 0, 1, 1, 2, 3, 3, 4, 4, 5};
+  EXPECT_EQ(scale_of_elements({2, 5}, 0, 1, scheme), by_row);
+  const std::vector<std::uint32_t> by_column{0, 3, 0, 3, 1, 4, 1, 4, 2, 5};
+  EXPECT_EQ(scale_of_elements({5, 2}, 1, 1, scheme), by_column);
+}
+
+TEST(StoredBytes, CountsHalfScalesWhereTheyAreExact) {
+  QuantTensor weight;
+  weight.scheme = {4, 16, Granularity::per_group, 2};
+  weight.codes = pack_i4({2, 4}, std::vector<std::int8_t>{1, 2, 3, 4, -1, -2, -3, -8});
+  weight.scales = {1.0f, 0.5f, 0.25f, 3.0f};
+  EXPECT_EQ(stored_bytes(weight), 4u + 4u * 2u);
+  EXPECT_EQ(dequantize(weight).values<float>()[7], -24.0f);
+  EXPECT_EQ(dequantize(weight).values<float>()[2], 1.5f);
+  weight.scales[1] = 0.1f;  // no fp16 number
+  EXPECT_EQ(stored_bytes(weight), 4u + 4u * 4u);
+}
+
 }  // namespace
 }  // namespace ctk

@@ -45,6 +45,18 @@ def test_b023_an_all_zero_channel_gives_exactly_its_bias(job):
         assert np.abs(got[0, 1] - 0.7).max() <= (high - low) / 255 / 2 * 1.001
 
 
+def test_b023_a_zero_channel_keeps_a_bias_far_below_the_input_step(job):
+    W, b = gaussian(6, 3, 3, 3), np.full(6, 0.003, np.float32)
+    W[2] = 0
+    x = gaussian(16, 3, 8, 8, seed=1, scale=1000)  # a step of some 30, so a scale of 1 would round the bias away
+    out = compress_model(job, conv_model(W, ["N", 3, 8, 8], ["N", 6, 6, 6], bias=b), {"x": x})
+    stored = next(a for n, a in out.arrays.items() if a.dtype == np.int32)
+    step = next(out.arrays[n.input[1]] for n in out.nodes("DequantizeLinear") if out.arrays.get(n.input[0]) is stored
+                or (n.input[0] in out.arrays and out.arrays[n.input[0]].dtype == np.int32))
+    assert stored[2] * np.float64(step[2]) == pytest.approx(0.003, rel=1e-6)
+
+
+
 def test_b023_a_constant_activation_comes_back_within_one_step(job):
     x = np.full((8, 3, 2, 2), 0.5, np.float32)
     W = np.eye(3, dtype=np.float32).reshape(3, 3, 1, 1)
