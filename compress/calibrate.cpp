@@ -156,7 +156,7 @@ Result<std::string> collect(Session& session) {
   Observed observed{graph, std::move(values), {}, 1};
   for (graph::ValueId id : observed.values) observed.index_of.emplace(id, observed.index_of.size());
   data::Split split = *session.splits.calibrate;
-  observed.batch = std::min(batch_size(graph), std::max<std::size_t>(1, split.count()));
+  observed.batch = batch_size(graph, split);
   json skipped = json::array();
   MeanCollector means(graph);
   auto ranges = collect_ranges(session, observed, split, means);
@@ -171,7 +171,7 @@ Result<std::string> collect(Session& session) {
                          ". Repair the data or the model");
     }
     skipped = leave_out(bad, split);
-    observed.batch = std::min(batch_size(graph), split.count());
+    observed.batch = batch_size(graph, split);
     means = MeanCollector(graph);
     ranges = collect_ranges(session, observed, split, means);
   }

@@ -95,6 +95,7 @@ class Binder {
     set<std::vector<std::string>>(at + ".targets", quantize.targets);
     set<std::vector<std::string>>(at + ".ignore", quantize.ignore);
     set<bool>(at + ".bias_correction", quantize.bias_correction);
+    set<bool>(at + ".reduce_range", quantize.reduce_range);
     set<double>(at + ".damp_percent", quantize.damp_percent);
     config.quantize = std::move(quantize);
   }

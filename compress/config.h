@@ -66,6 +66,7 @@ struct QuantizeConfig {
   std::optional<QuantScheme> scheme;         // absent when a search chooses
   std::vector<std::string> targets, ignore;  // patterns, see patterns.h; no targets = every layer
   bool bias_correction = false;
+  bool reduce_range = false;  // 8-bit weights within -64..63
   double damp_percent = 1.0;
 };
 struct ExportConfig {

@@ -5,6 +5,7 @@
 
 #include "compress/interrupt.h"
 #include "compress/model.h"
+#include "graph/shapes.h"
 
 namespace ctk::pipeline {
 namespace {
@@ -36,13 +37,26 @@ std::size_t fixed_batch(const graph::Graph& graph, std::size_t fallback) {
   return fallback;
 }
 
-std::size_t batch_size(const graph::Graph& graph) {
-  return fixed_batch(graph, kBatch);
+std::size_t batch_size(const graph::Graph& graph, const data::Split& split) {
+  if (const std::size_t fixed = fixed_batch(graph, 0); fixed != 0) return fixed;
+  std::vector<Shape> shapes = graph::default_input_shapes(graph, 1);
+  if (has_free_sizes(graph) && split.count() > 0) {
+    const auto sample = split.read(0, 1);
+    for (std::size_t i = 0; sample && i < sample->inputs.size(); ++i) shapes[i] = sample->inputs[i].shape();
+  }
+  const auto infos = graph::infer_shapes(graph, shapes, true);
+  std::size_t largest = 1;
+  for (std::size_t i = 0; infos && i < infos->size(); ++i) {
+    const bool is_constant = graph.value(graph::ValueId{static_cast<std::uint32_t>(i)}).is_constant();
+    if ((*infos)[i].known && !is_constant) largest = std::max(largest, 4 * elements((*infos)[i].info.shape));
+  }
+  const std::size_t fitting = std::max<std::size_t>(1, kBatchBytes / (3 * largest));
+  return std::clamp<std::size_t>(split.count(), 1, std::min(kMostBatch, fitting));
 }
 
 Status for_each_batch(const graph::Graph& graph, const data::Split& split, const graph::ValueObserver& observer,
                       const std::vector<graph::ValueId>& keep, const BatchVisitor& each) {
-  const std::size_t step = std::min(batch_size(graph), std::max<std::size_t>(split.count(), 1));
+  const std::size_t step = batch_size(graph, split);
   std::unique_ptr<runtime::CpuExecutor> executor;
   for (std::size_t first = 0; first < split.count(); first += step) {
     CTK_CHECK(check_interrupt());

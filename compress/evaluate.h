@@ -18,11 +18,14 @@
 
 namespace ctk::pipeline {
 
-inline constexpr std::size_t kBatch = 32;  // samples at a time, where the model leaves it open
+// Where the model leaves the batch open: at most so many samples at a time, fewer where their activations are large.
+inline constexpr std::size_t kMostBatch = 32;
+inline constexpr std::size_t kBatchBytes = std::size_t{24} << 20;  // of three times the largest value
 
 // Samples one run takes: the model's fixed leading dimension, or `fallback`.
 std::size_t fixed_batch(const graph::Graph& graph, std::size_t fallback);
-std::size_t batch_size(const graph::Graph& graph);  // with kBatch
+// Samples of `split` at a time: fixed by the model, or within the bounds above. Never 0.
+std::size_t batch_size(const graph::Graph& graph, const data::Split& split);
 
 // Called after each batch: the graph's outputs, the batch, and the index of its first sample in the split.
 using BatchVisitor =

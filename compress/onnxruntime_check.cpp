@@ -216,8 +216,9 @@ Status check_file(const FileCheck& check) {
         check.file + ": with its own int8 kernels ONNX Runtime picks the same class on " + percent(*fast.agreement) +
             " of the samples" +
             (has_vnni ? ". See the report's checks; the bundle runs as measured"
-                      : "; on processors without VNNI those kernels saturate sums of two products at 16 bits. Set the "
-                        "session option session.x64quantprecision to 1 there, or deploy the bundle"));
+                      : "; on processors without VNNI those kernels saturate sums of two products at 16 bits. Set "
+                        "reduce_range: true in stages.quantize, or the session option "
+                        "session.x64quantprecision to 1 there, or deploy the bundle"));
   }
   check.session.report.checks.push_back(std::move(fast));
   return {};

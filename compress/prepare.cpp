@@ -10,6 +10,9 @@ namespace {
 
 // Operators we carry but cannot compute stop a run, unless nothing has to be computed.
 Status require_runnable(const Session& session) {
+  constexpr std::size_t kMostLines = 20;
+  std::string problems;
+  std::size_t count = 0;
   for (graph::NodeId id : session.model.graph.order()) {
     const graph::Node& node = session.model.graph.node(id);
     if (node.op != graph::Op::unknown) continue;
@@ -19,13 +22,17 @@ Status require_runnable(const Session& session) {
                                                                           : version->second;
     for (std::string_view stage : {"calibrate", "sensitivity", "search", "validate"}) {
       if (!session.config.has_stage(stage)) continue;
-      return input_error(session.config.model + ": node \"" + session.model.graph.address(id) + "\": operator " +
-                         (node.domain.empty() ? "" : node.domain + "::") + node.op_type + " (opset " +
-                         std::to_string(opset) + ") is not known, and stage \"" + std::string(stage) +
-                         "\" would have to run it. See `compress list ops`");
+      if (++count > kMostLines) break;
+      problems +=
+          (problems.empty() ? "" : "\n") +
+          (session.config.model + ": node \"" + session.model.graph.address(id) + "\": operator " +
+           (node.domain.empty() ? "" : node.domain + "::") + node.op_type + " (opset " + std::to_string(opset) +
+           ") is not known, and stage \"" + std::string(stage) + "\" would have to run it. See `compress list ops`");
+      break;
     }
   }
-  return {};
+  if (count > kMostLines) problems += "\nand " + std::to_string(count - kMostLines) + " more";
+  return count == 0 ? Status() : Status(input_error(problems));
 }
 
 // Labels must be classes the network has, where its first output says how many: [N, classes].

@@ -116,8 +116,9 @@ Status run_sensitivity(Session& session, bool& cached) {
     addresses.push_back(session.model.graph.address(layer.node));
   const QuantizeConfig quantize = session.config.quantize.value_or(QuantizeConfig{});
   CTK_TRY(const std::vector<bool> is_free, select_layers(quantize.targets, quantize.ignore, addresses));
-  ScoreStore store(session.cache, stage_fingerprint(session, "sensitivity", {session.splits.score->fingerprint}));
   std::vector<std::string> extra{session.splits.score->fingerprint};
+  if (quantize.reduce_range) extra.push_back("reduce_range");
+  ScoreStore store(session.cache, stage_fingerprint(session, "sensitivity", extra));
   for (const QuantScheme& scheme : allowed_schemes(session.config)) extra.push_back(to_string(scheme));
   for (std::size_t i = 0; i < addresses.size(); ++i) {
     if (!is_free[i]) extra.push_back("without " + addresses[i]);

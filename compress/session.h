@@ -50,6 +50,7 @@ struct Session {
   quantization::ApplyOptions plain_options() const {
     quantization::ApplyOptions apply;
     apply.input_shapes = model.sample_shapes;
+    apply.reduce_range = config.quantize && config.quantize->reduce_range;
     return apply;
   }
   ProgressSink* progress() const { return options.progress; }

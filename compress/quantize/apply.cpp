@@ -121,7 +121,7 @@ void warn_of_vanished(const graph::Value& value, const LayerOutcome& line, const
 }
 
 Status code_weight(Graph& graph, const Layer& layer, const QuantScheme& scheme, const Quantizer& quantizer,
-                   std::vector<float> least_scales, LayerOutcome& outcome) {
+                   std::vector<float> least_scales, bool reduce_range, LayerOutcome& outcome) {
   graph::Value& value = graph.value(layer.weight);
   WeightRequest request;
   request.weight = *value.constant;
@@ -129,6 +129,7 @@ Status code_weight(Graph& graph, const Layer& layer, const QuantScheme& scheme, 
   request.channel_axis = layer.channel_axis;
   request.group_count = layer.group_count;
   request.least_scales = std::move(least_scales);
+  request.reduce_range = reduce_range;
   auto result = quantizer.run(request);
   if (!result) return std::move(result).error().with_context(outcome.address);
   const double energy = energy_of(*value.constant);
@@ -141,14 +142,18 @@ Status code_weight(Graph& graph, const Layer& layer, const QuantScheme& scheme, 
   return {};
 }
 
+// Why fp16 cannot hold a weight; empty when it can.
+std::string beyond_half(const graph::Value& value) {
+  if (!value.constant || value.constant->dtype() != DType::f32) return "";
+  for (float v : value.constant->values<float>()) {
+    if (std::isfinite(half_to_float(float_to_half(v)))) continue;
+    return "weight \"" + value.name + "\" holds " + std::to_string(v) + ", which fp16 cannot hold (largest 65504)";
+  }
+  return "";
+}
+
 Status halve_weight(Graph& graph, const Layer& layer, LayerOutcome& outcome) {
   graph::Value& value = graph.value(layer.weight);
-  for (float v : value.constant->values<float>()) {
-    if (!std::isfinite(half_to_float(float_to_half(v)))) {
-      return input_error(outcome.address + ": weight \"" + value.name + "\" holds " + std::to_string(v) +
-                         ", which fp16 cannot hold (largest 65504). Use fp32 or an integer scheme for this layer");
-    }
-  }
   QuantTensor halves;
   halves.scheme = {16, 32, Granularity::per_channel, 0};
   halves.channel_axis = layer.channel_axis;
@@ -174,6 +179,10 @@ Status halve_weight(Graph& graph, const Layer& layer, LayerOutcome& outcome) {
 
 std::string infeasible_reason(const Graph& graph, const Layer& layer, const QuantScheme& scheme) {
   if (auto known = require_known_form(scheme); !known) return known.error().message;
+  if (scheme.weight_bits == 16) {
+    const std::string reason = beyond_half(graph.value(layer.weight));
+    if (!reason.empty()) return reason;
+  }
   if (scheme.granularity == Granularity::per_group) {
     const graph::Op op = graph.node(layer.node).op;
     if (op != graph::Op::Gemm && op != graph::Op::MatMul)
@@ -284,7 +293,7 @@ Result<ApplyOutcome> apply_schemes(Graph& graph, const SchemeMap& schemes, const
         if (scheme.is_integer_activation() && mate.weight == layer.weight)
           raise(least, least_scales(graph, mate, ranges));
       }
-      CTK_CHECK(code_weight(graph, layer, scheme, *quantizer, std::move(least), line));
+      CTK_CHECK(code_weight(graph, layer, scheme, *quantizer, std::move(least), options.reduce_range, line));
       if (options.bias_correction && options.input_means != nullptr) {
         CTK_TRY(line.bias_corrected, correct_bias(graph, layer, original, *options.input_means));
       }

@@ -18,6 +18,7 @@ using SchemeMap = std::map<std::string, QuantScheme>;
 struct ApplyOptions {
   std::string method = "rtn";
   bool bias_correction = false;
+  bool reduce_range = false;  // 8-bit codes within -64..63: two products by uint8 then fit into 16 bits
   // Mean of each input channel per layer input value (by value name), from calibration; needed for bias correction.
   const std::map<std::string, std::vector<double>>* input_means = nullptr;
   // One sample of each graph input; empty: as the model declares them, free dimensions 1.

@@ -15,6 +15,7 @@ struct WeightRequest {
   QuantScheme scheme;  // integer weight bits
   int channel_axis = 0;
   int group_count = 1;
+  bool reduce_range = false;  // 8-bit codes within -64..63
   // Least scale each channel may have so that its bias fits into int32 codes; empty: no bias or float activations.
   std::vector<float> least_scales;
 };

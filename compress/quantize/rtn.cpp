@@ -98,7 +98,8 @@ float fit_scale(std::span<const float> values, int bits) {
 }
 
 Result<WeightOutcome> quantize_rtn(const WeightRequest& request) {
-  const int bits = request.scheme.weight_bits;
+  const int width = request.scheme.weight_bits;
+  const int bits = width == 8 && request.reduce_range ? 7 : width;
   const Shape& shape = request.weight.shape();
   const std::vector<std::uint32_t> channel =
       scale_of_elements(shape, request.channel_axis, request.group_count, request.scheme);
@@ -146,7 +147,7 @@ Result<WeightOutcome> quantize_rtn(const WeightRequest& request) {
   std::vector<std::int8_t> codes(values.size());
   for (std::size_t i = 0; i < codes.size(); ++i)
     codes[i] = round_to_code(values[i], outcome.tensor.scales[channel[i]], bits);
-  outcome.tensor.codes = bits == 4 ? pack_i4(shape, codes) : Tensor::of<std::int8_t>(shape, codes);
+  outcome.tensor.codes = width == 4 ? pack_i4(shape, codes) : Tensor::of<std::int8_t>(shape, codes);
   return outcome;
 }
 

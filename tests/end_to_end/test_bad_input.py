@@ -152,7 +152,17 @@ def test_unknown_op_in_the_middle_is_refused_before_work(ready):
 def test_unknown_op_is_listed_by_check(ready, compress_run):
     onnx.save(unknown_op_model(), ready.folder / "net.onnx")
     outcome = compress_run("check", ready.folder / "pipeline.yaml")
-    assert "relu1" in outcome.out + outcome.err and "Foo" in outcome.out + outcome.err
+    assert outcome.code == INPUT and "relu1" in outcome.err and "Foo" in outcome.err
+
+
+def test_every_unknown_op_is_listed_at_once(ready, compress_run):
+    model = unknown_op_model()
+    other = next(n for n in model.graph.node if n.op_type == "Relu")
+    other.op_type, other.domain = "Bar", "my.ops"
+    onnx.save(model, ready.folder / "net.onnx")
+    outcome = compress_run("check", ready.folder / "pipeline.yaml")
+    assert outcome.code == INPUT
+    assert outcome.err.count("compress: error: ") == 2 and "Foo" in outcome.err and "Bar" in outcome.err
 
 
 def test_output_is_the_input(ready):

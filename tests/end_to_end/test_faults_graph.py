@@ -206,7 +206,7 @@ def test_b011_padding_lies_on_the_side_it_is_asked_for(job, attributes, first_ro
 
 
 def test_b011_unequal_paddings_are_quantized_with_the_same_paddings(job):
-    model = conv_model(gaussian(2, 1, 3, 3), [1, 1, 4, 4], [1, 2, 5, 5], pads=[2, 1, 1, 2])
+    model = conv_model(gaussian(2, 1, 3, 3), [1, 1, 4, 4], [1, 2, 6, 4], pads=[2, 1, 2, 1])
     x = gaussian(8, 1, 4, 4, seed=1)
     out = compress_model(job, model, {"x": x})
     assert out.schemes == {"layer": "w8a8_c"}

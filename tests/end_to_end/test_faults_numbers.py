@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import onnx
 import pytest
-from conftest import Job, find_program, model_of, relative_error, small_cnn
+from conftest import Job, find_program, model_of, onnxruntime_outputs, relative_error, small_cnn
 from quantized import F32, compress_model, conv_model, gaussian, node, one_layer
 
 CONFIG, INPUT, BUDGET, GATE = 2, 3, 4, 5
@@ -151,6 +151,48 @@ def test_b029_full_scale_products_are_summed_exactly(tmp_path, program, isa, op,
     done = subprocess.run([sys.executable, "-c", PROBE, str(tmp_path / "full.onnx")], env=dict(os.environ, CTK_ISA=isa), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == [255 * 127 * K * (9 if op == "Conv3" else 1)]
+
+
+def test_b029_reduced_range_is_exact_where_onnxruntime_would_saturate(job):
+    """Every product at its largest: with 8-bit weights two of them overflow the 16 bits of kernels without VNNI."""
+    x = np.full((8, 64), 1.0, np.float32)
+    model = one_layer("MatMul", {"W": np.full((64, 4), 1.0, np.float32)}, ["N", 64], ["N", 4])
+    out = compress_model(job, model, {"x": x}, quantize={"reduce_range": True})
+    codes = next(out.arrays[n.input[0]] for n in out.weight_dequantizers())
+    assert np.all(codes == 63)
+    fused = onnxruntime_outputs(out.model, {"x": x}, exact=False)[0]
+    assert np.abs(fused - 64).max() <= 64 / 255 and np.array_equal(fused, out.run(x=x)[0])
+
+
+def test_b028_fp16_is_left_out_for_a_weight_it_cannot_hold(job, compress_run):
+    W = gaussian(16, 16)
+    W[3, 5] = 70000
+    nodes = [node("MatMul", ["x", "W"], ["h"], "wide"), node("MatMul", ["h", "V"], ["y"], "small")]
+    model = model_of(nodes, {"x": (["N", 16], F32)}, {"y": (["N", 16], F32)}, {"W": W, "V": gaussian(16, 16, seed=1)})
+    job.write(model, {"x": gaussian(200, 16, seed=2)})
+    job.pipeline(calibrate={"samples": 64}, threads=1, stages=[
+        {"calibrate": {"method": "minmax"}}, {"sensitivity": {"metric": "kl"}}, {"search": {"schemes": ["fp16", "w8a8_c"], "solver": "ilp"}},
+        {"quantize": {"method": "rtn"}}, {"export": {"formats": ["onnx_qdq"]}}])
+    assert compress_run("check", job.folder / "pipeline.yaml").code == 0
+    outcome = job.run()
+    assert outcome.code == 0, outcome.err
+    assert {row["name"]: row["scheme"] for row in job.report()["layers"]} == {"wide": "w8a8_c", "small": "fp16"}
+    skipped = next(row for row in job.report()["skipped"] if row["name"] == "wide")
+    assert "fp16" in skipped["reason"] and "70000" in skipped["reason"] and "65504" in skipped["reason"]
+
+
+def test_bias_correction_puts_the_mean_rounding_error_into_the_bias(job):
+    W, b = gaussian(24, 5, seed=3), gaussian(5, seed=4)
+    x = gaussian(64, 24, seed=5) + np.linspace(0.5, 3, 24, dtype=np.float32)
+    model = one_layer("Gemm", {"W": W, "b": b}, ["N", 24], ["N", 5])
+    out = compress_model(job, model, {"x": x}, scheme="w4a8_c", quantize={"bias_correction": True})
+    dequantize = out.weight_dequantizers()[0]
+    codes, scale = out.arrays[dequantize.input[0]].astype(np.float64), out.arrays[dequantize.input[1]].astype(np.float64)
+    want = b + x.mean(axis=0, dtype=np.float64) @ (W - codes * scale)
+    assert np.abs(want - b).max() > 0.05  # there is something to correct
+    stored = next(n for n in out.nodes("DequantizeLinear") if out.arrays.get(n.input[0], W).dtype == np.int32)
+    step = out.arrays[stored.input[1]].astype(np.float64)
+    assert np.abs(out.arrays[stored.input[0]] * step - want).max() <= step.max() / 2 + 1e-6
 
 
 A = np.array([[1, 2, 3, 4]], np.float32)

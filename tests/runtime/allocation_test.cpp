@@ -1,11 +1,13 @@
 // The loop allocates nothing: global operator new counts while a plan runs.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <new>
 
 #include "core/parallel.h"
+#include "graph/layer.h"
 #include "graph/passes/passes.h"
 #include "runtime/cpu_executor.h"
 #include "tests/support/small_networks.h"
@@ -26,13 +28,44 @@ void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 namespace ctk::runtime {
 namespace {
 
-TEST(CpuExecutorLoop, AllocatesNothing) {
+// Every layer and every value in codes, as a run of w8a8_c would leave the graph.
+void code_everything(graph::Graph& graph) {
+  const QuantScheme scheme = parse_scheme("w8a8_c").value();
+  for (const graph::Layer& layer : graph::layers_of(graph)) {
+    graph::Value& weight = graph.value(layer.weight);
+    QuantTensor coded;
+    coded.scheme = scheme;
+    coded.channel_axis = layer.channel_axis;
+    coded.method = "test";
+    coded.scales.assign(static_cast<std::size_t>(layer.channels), 0.01f);
+    std::vector<std::int8_t> codes(weight.constant->size());
+    for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<std::int8_t>(static_cast<int>(i % 255) - 127);
+    coded.codes = Tensor::of<std::int8_t>(weight.constant->shape(), codes);
+    weight.constant.reset();
+    weight.quantized = std::make_shared<const QuantTensor>(std::move(coded));
+    graph.node(layer.node).scheme = scheme;
+  }
+  for (std::size_t i = 0; i < graph.value_capacity(); ++i) {
+    graph::Value& value = graph.value(graph::ValueId{static_cast<std::uint32_t>(i)});
+    const bool is_activation = !value.is_removed && !value.is_constant() && value.dtype == DType::f32;
+    if (is_activation) value.activation_quant = ActivationQuant{0.05f, 128};
+  }
+}
+
+class CpuExecutorLoop : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Forms, CpuExecutorLoop, testing::Bool(),
+                         [](const auto& form) { return form.param ? "codes" : "floats"; });
+
+TEST_P(CpuExecutorLoop, AllocatesNothing) {
   graph::Graph graph = test::residual_network();
   ASSERT_TRUE(graph::run_passes(graph));
+  if (GetParam()) code_everything(graph);
   for (int threads : {1, 2}) {
     set_threads(threads);
     auto executor = CpuExecutor::create(graph, {{2, 3, 9, 7}});
-    ASSERT_TRUE(executor);
+    ASSERT_TRUE(executor) << executor.error().message;
+    const auto& steps = (*executor)->plan().steps;
+    EXPECT_EQ(std::ranges::any_of(steps, [](const auto& step) { return step->label == "conv_w8a8"; }), GetParam());
     ASSERT_TRUE((*executor)->run_steps());   // the first run may start the thread team
     const long before = g_allocations;
     for (int i = 0; i < 10; ++i) ASSERT_TRUE((*executor)->run_steps());
