@@ -1,4 +1,5 @@
 // Every row of every kind. The convolution kinds drive the rows of a product and have none of their own.
+#include "kernels/attention/attention.h"
 #include "kernels/convert/convert.h"
 #include "kernels/depthwise_fp32/depthwise_fp32.h"
 #include "kernels/depthwise_w8a8/depthwise_w8a8.h"
@@ -33,6 +34,7 @@ std::vector<KernelInfo> all_kernels() {
   append(out, "pool", pool_rows());
   append(out, "convert", convert_rows());
   append(out, "lookup", lookup_rows());
+  append(out, "attention", attention_rows());
   return out;
 }
 

@@ -1,0 +1,140 @@
+// Scores and weighted sums of int8 caches: codes widened to 16 bits, multiplied in pairs, added in 32 bits; all exact.
+// The includer defines Pairs::add(sums, a, b) before. Sources with AVX2 only; internal linkage.
+#pragma once
+
+#include "kernels/attention/lines_x86_avx2.h"
+
+namespace ctk::kernels {
+namespace {
+
+inline __m256i pair_at(const std::int16_t* from) {
+  std::int32_t pair;
+  __builtin_memcpy(&pair, from, sizeof(pair));
+  return _mm256_set1_epi32(pair);
+}
+
+inline __m256i widened(const std::int8_t* from) {
+  return _mm256_cvtepi8_epi16(_mm_load_si128(reinterpret_cast<const __m128i*>(from)));
+}
+
+// Lines of a block against a chunk. counts: the keys of the chunk each line sees, ascending.
+struct IntLines {
+  const std::int8_t* keys;
+  const std::int8_t* values;
+  const float* key_scales;
+  std::size_t key_pitch, value_pitch;
+  const std::int16_t* q;  // [lines][key_pitch]
+  const float* steps;     // [lines], of a score per key scale
+  const std::size_t* counts;
+  float* scores;                // [lines][kChunk]
+  const std::int16_t* weights;  // [lines][kChunk], 0 past what the line sees
+  const float* weight_steps;    // [lines]
+  float* acc;
+  std::size_t acc_pitch;
+
+  template <std::size_t R>
+  void score(std::size_t line) const {
+    const std::size_t count = counts[line + R - 1];
+    for (std::size_t t = 0; t < count; t += kBlock) {
+      const std::int8_t* at = keys + t * key_pitch;
+      __m256i sums[R][2];
+      CTK_UNROLL
+      for (std::size_t r = 0; r < R; ++r) sums[r][0] = sums[r][1] = _mm256_setzero_si256();
+      for (std::size_t d = 0; d < key_pitch; d += 2, at += 2 * kBlock) {
+        const __m256i low = widened(at), high = widened(at + kBlock);
+        CTK_UNROLL
+        for (std::size_t r = 0; r < R; ++r) {
+          const __m256i x = pair_at(q + (line + r) * key_pitch + d);
+          sums[r][0] = Pairs::add(sums[r][0], low, x);
+          sums[r][1] = Pairs::add(sums[r][1], high, x);
+        }
+      }
+      const __m256 low = _mm256_loadu_ps(key_scales + t), high = _mm256_loadu_ps(key_scales + t + 8);
+      CTK_UNROLL
+      for (std::size_t r = 0; r < R; ++r) {
+        const __m256 step = _mm256_set1_ps(steps[line + r]);
+        float* to = scores + (line + r) * kChunk + t;
+        _mm256_store_ps(to, _mm256_mul_ps(_mm256_cvtepi32_ps(sums[r][0]), _mm256_mul_ps(step, low)));
+        _mm256_store_ps(to + 8, _mm256_mul_ps(_mm256_cvtepi32_ps(sums[r][1]), _mm256_mul_ps(step, high)));
+      }
+    }
+  }
+
+  // W vectors of values, from element `from` on.
+  template <std::size_t R, std::size_t W>
+  void weigh_tile(std::size_t line, std::size_t from) const {
+    const std::size_t count = counts[line + R - 1];
+    __m256i sums[R][W];
+    CTK_UNROLL
+    for (std::size_t r = 0; r < R; ++r) {
+      CTK_UNROLL
+      for (std::size_t w = 0; w < W; ++w) sums[r][w] = _mm256_setzero_si256();
+    }
+    const std::int8_t* at = values + 2 * from;
+    for (std::size_t t = 0; t < count; t += 2, at += 2 * value_pitch) {
+      __m256i v[W];
+      CTK_UNROLL
+      for (std::size_t w = 0; w < W; ++w) v[w] = widened(at + 16 * w);
+      CTK_UNROLL
+      for (std::size_t r = 0; r < R; ++r) {
+        const __m256i x = pair_at(weights + (line + r) * kChunk + t);
+        CTK_UNROLL
+        for (std::size_t w = 0; w < W; ++w) sums[r][w] = Pairs::add(sums[r][w], v[w], x);
+      }
+    }
+    CTK_UNROLL
+    for (std::size_t r = 0; r < R; ++r) {
+      const __m256 step = _mm256_set1_ps(weight_steps[line + r]);
+      CTK_UNROLL
+      for (std::size_t w = 0; w < W; ++w) {
+        _mm256_store_ps(acc + (line + r) * acc_pitch + from + 8 * w,
+                        _mm256_mul_ps(_mm256_cvtepi32_ps(sums[r][w]), step));
+      }
+    }
+  }
+
+  template <std::size_t R>
+  void weigh(std::size_t line) const {
+    constexpr std::size_t W = R <= 3 ? 4 : 2;
+    std::size_t from = 0;
+    for (; from + 8 * W <= value_pitch; from += 8 * W) weigh_tile<R, W>(line, from);
+    for (; from < value_pitch; from += 8) weigh_tile<R, 1>(line, from);
+  }
+};
+
+// A query, zeros to the pitch. Gives the step of its codes.
+inline float round_query(const float* q, std::size_t size, std::size_t pitch, std::int16_t* codes) {
+  const Rounding rounding = rounding_of(q, size, 32767.0f);
+  const __m256 inverse = _mm256_set1_ps(rounding.inverse);
+  for (std::size_t d = 0; d < size; d += 8) {
+    const __m256i eight = packed_16(rounded(load_at_most_8(q + d, size - d), inverse), _mm256_setzero_si256());
+    alignas(16) std::int16_t buffer[8];
+    _mm_store_si128(reinterpret_cast<__m128i*>(buffer), _mm256_castsi256_si128(eight));
+    for (std::size_t i = 0; i < 8 && d + i < pitch; ++i) codes[d + i] = buffer[i];
+  }
+  return rounding.step;
+}
+
+// p [count], zeros to the end of the block of 16, times the values' scales -> codes up to there. Gives their step.
+inline float round_weights(std::size_t count, const float* p, const float* value_scales, std::int16_t* codes) {
+  alignas(32) float w[kChunk];
+  const std::size_t padded = (count + kBlock - 1) / kBlock * kBlock;
+  __m256i top = _mm256_setzero_si256();
+  for (std::size_t i = 0; i < padded; i += 8) {
+    // Scales of tokens not appended yet may be anything.
+    const __m256 weight =
+        _mm256_mul_ps(_mm256_load_ps(p + i), load_at_most_8(value_scales + i, i < count ? count - i : 0));
+    _mm256_store_ps(w + i, weight);
+    top = _mm256_max_epi32(top, magnitude_bits(weight));
+  }
+  const Rounding rounding = rounding_of(top, 32767.0f);
+  const __m256 inverse = _mm256_set1_ps(rounding.inverse);
+  for (std::size_t i = 0; i < padded; i += kBlock) {
+    const __m256i low = rounded(_mm256_load_ps(w + i), inverse), high = rounded(_mm256_load_ps(w + i + 8), inverse);
+    _mm256_store_si256(reinterpret_cast<__m256i*>(codes + i), packed_16(low, high));
+  }
+  return rounding.step;
+}
+
+}  // namespace
+}  // namespace ctk::kernels
