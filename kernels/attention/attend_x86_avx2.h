@@ -40,23 +40,34 @@ void attend_floats(const Attention& a, const AttentionBlock& b, const BlockLines
   using Element = typename Load::Element;
   const CacheShape& s = a.cache.shape;
   const std::size_t pitch = state_pitch(s), value_pitch = s.value_pitch(), first = b.kv_head * s.capacity + b.first_key;
-  const FloatLines<Load> tiles{static_cast<const Element*>(a.cache.keys) + first * s.key_size,
-                               static_cast<const Element*>(a.cache.values) + first * value_pitch,
-                               s.key_size,
-                               value_pitch,
-                               a.scale,
-                               lines.q,
-                               lines.counts,
-                               scores,
-                               states + kStateHead,
-                               pitch};
-  for_each_tile(b.lines, ScoreTiles<FloatLines<Load>>{tiles});
+  FloatLines<Load> tiles{static_cast<const Element*>(a.cache.keys) + first * s.key_size,
+                         static_cast<const Element*>(a.cache.values) + first * value_pitch,
+                         s.key_size,
+                         value_pitch,
+                         a.scale,
+                         lines.q,
+                         lines.counts,
+                         scores,
+                         states + kStateHead,
+                         pitch,
+                         0,
+                         0};
+  const std::size_t keys = b.last_key - b.first_key;
+  const std::size_t key_slice = slice_tokens(s.key_size * sizeof(Element));
+  for (tiles.begin = 0; tiles.begin < keys; tiles.begin = tiles.end) {
+    tiles.end = smaller(tiles.begin + key_slice, keys);
+    for_each_tile(b.lines, ScoreTiles<FloatLines<Load>>{tiles});
+  }
   for (std::size_t l = 0; l < b.lines; ++l) {
     float* state = states + l * pitch;
     exponentiate(lines.counts[l], scores + l * kChunk, lines.mask[l], state);
     for (std::size_t d = 0; d < value_pitch; d += 8) _mm256_store_ps(state + kStateHead + d, _mm256_setzero_ps());
   }
-  for_each_tile(b.lines, WeighTiles<FloatLines<Load>>{tiles});
+  const std::size_t value_slice = slice_tokens(value_pitch * sizeof(Element));
+  for (tiles.begin = 0; tiles.begin < keys; tiles.begin = tiles.end) {
+    tiles.end = smaller(tiles.begin + value_slice, keys);
+    for_each_tile(b.lines, WeighTiles<FloatLines<Load>>{tiles});
+  }
 }
 
 inline void attend_ints(const Attention& a, const AttentionBlock& b, const BlockLines& lines, float* states,

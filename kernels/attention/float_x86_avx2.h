@@ -132,7 +132,17 @@ void weigh_lines(const typename Load::Element* values, std::size_t pitch, std::s
   if constexpr (W > 1) weigh_lines<Load, R, W / 2>(values, pitch, from, weights, begin, end, acc, acc_pitch);
 }
 
-// Lines of a block against a chunk. scores: [lines][kChunk]; counts: the keys of the chunk each line sees, ascending.
+// So much of the cache is taken by all tiles of a block before the next: it stays in the first cache.
+constexpr std::size_t kSliceBytes = 16384;
+
+// Of keys or values of `bytes` each.
+inline std::size_t slice_tokens(std::size_t bytes) {
+  const std::size_t tokens = kSliceBytes / bytes / (2 * kBlock) * (2 * kBlock);
+  return tokens == 0 ? kBlock : tokens;
+}
+
+// Lines of a block against a chunk, keys [begin, end) of it. scores: [lines][kChunk]; counts: the keys of the chunk
+// each line sees, ascending.
 template <class Load>
 struct FloatLines {
   const typename Load::Element* keys;
@@ -144,22 +154,25 @@ struct FloatLines {
   float* scores;
   float* acc;
   std::size_t acc_pitch;
+  std::size_t begin, end;
 
   template <std::size_t R>
   void score(std::size_t line) const {
-    const std::size_t blocks = (counts[line + R - 1] + kBlock - 1) / kBlock;
-    score_lines<Load, R>(keys, key_size, blocks, q + line, scale, scores + line * kChunk);
+    const std::size_t seen = smaller(counts[line + R - 1], end);
+    if (seen <= begin) return;
+    score_lines<Load, R>(keys + begin * key_size, key_size, (seen - begin + kBlock - 1) / kBlock, q + line, scale,
+                         scores + line * kChunk + begin);
   }
 
   template <std::size_t R>
   void weigh(std::size_t line) const {
-    const std::size_t common = counts[line];
+    const std::size_t common = smaller(counts[line], end);
     float* lines = acc + line * acc_pitch;
     const float* weights = scores + line * kChunk;
-    weigh_lines<Load, R>(values, value_pitch, 0, weights, 0, common, lines, acc_pitch);
+    weigh_lines<Load, R>(values, value_pitch, 0, weights, begin, common, lines, acc_pitch);
     for (std::size_t r = 1; r < R; ++r) {  // what only the later ones see
-      weigh_lines<Load, 1>(values, value_pitch, 0, weights + r * kChunk, common, counts[line + r],
-                           lines + r * acc_pitch, acc_pitch);
+      weigh_lines<Load, 1>(values, value_pitch, 0, weights + r * kChunk, common > begin ? common : begin,
+                           smaller(counts[line + r], end), lines + r * acc_pitch, acc_pitch);
     }
   }
 };

@@ -1,5 +1,7 @@
 // Scores and weighted sums of int8 caches: codes widened to 16 bits, multiplied in pairs, added in 32 bits; all exact.
-// The includer defines Pairs::add(sums, a, b) before. Sources with AVX2 only; internal linkage.
+// The includer defines Pairs before:
+// add(sums, a, pair) and, on two vectors with the pair from memory, add_at(sum0, sum1, a0, a1, pair). Sources with AVX2
+// only; internal linkage.
 #pragma once
 
 #include "kernels/attention/lines_x86_avx2.h"
@@ -44,9 +46,7 @@ struct IntLines {
         const __m256i low = widened(at), high = widened(at + kBlock);
         CTK_UNROLL
         for (std::size_t r = 0; r < R; ++r) {
-          const __m256i x = pair_at(q + (line + r) * key_pitch + d);
-          sums[r][0] = Pairs::add(sums[r][0], low, x);
-          sums[r][1] = Pairs::add(sums[r][1], high, x);
+          Pairs::add_at(sums[r][0], sums[r][1], low, high, q + (line + r) * key_pitch + d);
         }
       }
       const __m256 low = _mm256_loadu_ps(key_scales + t), high = _mm256_loadu_ps(key_scales + t + 8);
@@ -60,7 +60,7 @@ struct IntLines {
     }
   }
 
-  // W vectors of values, from element `from` on.
+  // One or two vectors of values, from element `from` on.
   template <std::size_t R, std::size_t W>
   void weigh_tile(std::size_t line, std::size_t from) const {
     const std::size_t count = counts[line + R - 1];
@@ -72,14 +72,15 @@ struct IntLines {
     }
     const std::int8_t* at = values + 2 * from;
     for (std::size_t t = 0; t < count; t += 2, at += 2 * value_pitch) {
-      __m256i v[W];
-      CTK_UNROLL
-      for (std::size_t w = 0; w < W; ++w) v[w] = widened(at + 16 * w);
-      CTK_UNROLL
-      for (std::size_t r = 0; r < R; ++r) {
-        const __m256i x = pair_at(weights + (line + r) * kChunk + t);
+      const std::int16_t* pairs = weights + line * kChunk + t;
+      if constexpr (W == 2) {
+        const __m256i low = widened(at), high = widened(at + 16);
         CTK_UNROLL
-        for (std::size_t w = 0; w < W; ++w) sums[r][w] = Pairs::add(sums[r][w], v[w], x);
+        for (std::size_t r = 0; r < R; ++r) Pairs::add_at(sums[r][0], sums[r][1], low, high, pairs + r * kChunk);
+      } else {
+        const __m256i v = widened(at);
+        CTK_UNROLL
+        for (std::size_t r = 0; r < R; ++r) sums[r][0] = Pairs::add(sums[r][0], v, pair_at(pairs + r * kChunk));
       }
     }
     CTK_UNROLL
@@ -95,10 +96,9 @@ struct IntLines {
 
   template <std::size_t R>
   void weigh(std::size_t line) const {
-    constexpr std::size_t W = R <= 3 ? 4 : 2;
     std::size_t from = 0;
-    for (; from + 8 * W <= value_pitch; from += 8 * W) weigh_tile<R, W>(line, from);
-    for (; from < value_pitch; from += 8) weigh_tile<R, 1>(line, from);
+    for (; from + 16 <= value_pitch; from += 16) weigh_tile<R, 2>(line, from);
+    if (from < value_pitch) weigh_tile<R, 1>(line, from);
   }
 };
 
