@@ -1,7 +1,7 @@
 // Writing keys and values into the cache. Sources with AVX2 only; internal linkage.
 #pragma once
 
-#include "kernels/attention/lines_x86_avx2.h"
+#include "kernels/attention/rounding_x86_avx2.h"
 
 namespace ctk::kernels {
 namespace {

@@ -1,9 +1,9 @@
-// attend() of the x86 rows. The includer defines Lines, int8's tiles, as int8_x86_avx2.h does. Internal linkage.
+// attend() of the x86 rows. The includer defines IntLines before, the tiles of int8 caches, as int8_x86_avx2.h does.
+// Sources with AVX2 only; internal linkage.
 #pragma once
 
 #include "kernels/attention/append_x86_avx2.h"
 #include "kernels/attention/float_x86_avx2.h"
-#include "kernels/attention/int8_x86_avx2.h"
 
 namespace ctk::kernels {
 namespace {

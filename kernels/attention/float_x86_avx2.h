@@ -44,8 +44,8 @@ void score_tile(const typename Load::Element* keys, std::size_t size, const floa
       CTK_UNROLL
       for (std::size_t r = 0; r < R; ++r) {
         const __m256 x = _mm256_broadcast_ss(q[r] + d);
-        sums[r][0] = _mm256_fmadd_ps(x, low, sums[r][0]);
-        sums[r][1] = _mm256_fmadd_ps(x, high, sums[r][1]);
+        sums[r][0] = fused(x, low, sums[r][0]);
+        sums[r][1] = fused(x, high, sums[r][1]);
       }
     } else {
       __m256 x[R];
@@ -55,7 +55,7 @@ void score_tile(const typename Load::Element* keys, std::size_t size, const floa
       for (std::size_t v = 0; v < 2 * B; ++v) {
         const __m256 k = Load::at(at + v / 2 * size * kBlock + v % 2 * 8);
         CTK_UNROLL
-        for (std::size_t r = 0; r < R; ++r) sums[r][v] = _mm256_fmadd_ps(x[r], k, sums[r][v]);
+        for (std::size_t r = 0; r < R; ++r) sums[r][v] = fused(x[r], k, sums[r][v]);
       }
     }
   }
@@ -100,7 +100,7 @@ void weigh_tile(const typename Load::Element* values, std::size_t pitch, const f
       for (std::size_t r = 0; r < R; ++r) {
         const __m256 p = _mm256_broadcast_ss(weights + r * kChunk + t);
         CTK_UNROLL
-        for (std::size_t w = 0; w < W; ++w) sums[r][w] = _mm256_fmadd_ps(p, v[w], sums[r][w]);
+        for (std::size_t w = 0; w < W; ++w) sums[r][w] = fused(p, v[w], sums[r][w]);
       }
     } else {
       __m256 p[R];
@@ -110,7 +110,7 @@ void weigh_tile(const typename Load::Element* values, std::size_t pitch, const f
       for (std::size_t w = 0; w < W; ++w) {
         const __m256 v = Load::at(at + 8 * w);
         CTK_UNROLL
-        for (std::size_t r = 0; r < R; ++r) sums[r][w] = _mm256_fmadd_ps(p[r], v, sums[r][w]);
+        for (std::size_t r = 0; r < R; ++r) sums[r][w] = fused(p[r], v, sums[r][w]);
       }
     }
   }

@@ -4,7 +4,7 @@
 // only; internal linkage.
 #pragma once
 
-#include "kernels/attention/lines_x86_avx2.h"
+#include "kernels/attention/rounding_x86_avx2.h"
 
 namespace ctk::kernels {
 namespace {
@@ -101,40 +101,6 @@ struct IntLines {
     if (from < value_pitch) weigh_tile<R, 1>(line, from);
   }
 };
-
-// A query, zeros to the pitch. Gives the step of its codes.
-inline float round_query(const float* q, std::size_t size, std::size_t pitch, std::int16_t* codes) {
-  const Rounding rounding = rounding_of(q, size, 32767.0f);
-  const __m256 inverse = _mm256_set1_ps(rounding.inverse);
-  for (std::size_t d = 0; d < size; d += 8) {
-    const __m256i eight = packed_16(rounded(load_at_most_8(q + d, size - d), inverse), _mm256_setzero_si256());
-    alignas(16) std::int16_t buffer[8];
-    _mm_store_si128(reinterpret_cast<__m128i*>(buffer), _mm256_castsi256_si128(eight));
-    for (std::size_t i = 0; i < 8 && d + i < pitch; ++i) codes[d + i] = buffer[i];
-  }
-  return rounding.step;
-}
-
-// p [count], zeros to the end of the block of 16, times the values' scales -> codes up to there. Gives their step.
-inline float round_weights(std::size_t count, const float* p, const float* value_scales, std::int16_t* codes) {
-  alignas(32) float w[kChunk];
-  const std::size_t padded = (count + kBlock - 1) / kBlock * kBlock;
-  __m256i top = _mm256_setzero_si256();
-  for (std::size_t i = 0; i < padded; i += 8) {
-    // Scales of tokens not appended yet may be anything.
-    const __m256 weight =
-        _mm256_mul_ps(_mm256_load_ps(p + i), load_at_most_8(value_scales + i, i < count ? count - i : 0));
-    _mm256_store_ps(w + i, weight);
-    top = _mm256_max_epi32(top, magnitude_bits(weight));
-  }
-  const Rounding rounding = rounding_of(top, 32767.0f);
-  const __m256 inverse = _mm256_set1_ps(rounding.inverse);
-  for (std::size_t i = 0; i < padded; i += kBlock) {
-    const __m256i low = rounded(_mm256_load_ps(w + i), inverse), high = rounded(_mm256_load_ps(w + i + 8), inverse);
-    _mm256_store_si256(reinterpret_cast<__m256i*>(codes + i), packed_16(low, high));
-  }
-  return rounding.step;
-}
 
 }  // namespace
 }  // namespace ctk::kernels

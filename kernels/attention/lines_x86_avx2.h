@@ -4,6 +4,10 @@
 #include "kernels/attention/attention.h"
 #include "kernels/attention/exp.h"
 #include "kernels/intrinsics_x86.h"
+#if defined(CTK_USE_SIMDE)
+#define SIMDE_X86_F16C_ENABLE_NATIVE_ALIASES
+#include <simde/x86/f16c.h>
+#endif
 
 namespace ctk::kernels {
 namespace {
@@ -23,18 +27,32 @@ inline std::size_t state_pitch(const CacheShape& s) {
   return round_up(kStateHead + s.value_pitch(), 16);
 }
 
+// a * b + c, rounded once.
+inline __m256 fused(__m256 a, __m256 b, __m256 c) {
+#if defined(CTK_USE_SIMDE)  // the emulation rounds twice
+  float x[8], y[8], z[8];
+  _mm256_storeu_ps(x, a);
+  _mm256_storeu_ps(y, b);
+  _mm256_storeu_ps(z, c);
+  for (std::size_t i = 0; i < 8; ++i) z[i] = __builtin_fmaf(x[i], y[i], z[i]);
+  return _mm256_loadu_ps(z);
+#else
+  return _mm256_fmadd_ps(a, b, c);
+#endif
+}
+
 inline __m256 exp_of(__m256 x) {
   const __m256 is_low = _mm256_cmp_ps(x, _mm256_set1_ps(kExpLow), _CMP_LT_OQ);
   const __m256i exponent = _mm256_cvtps_epi32(_mm256_mul_ps(x, _mm256_set1_ps(kLog2E)));
   const __m256 n = _mm256_cvtepi32_ps(exponent);
-  __m256 r = _mm256_fmadd_ps(n, _mm256_set1_ps(-kLn2High), x);
-  r = _mm256_fmadd_ps(n, _mm256_set1_ps(-kLn2Low), r);
-  __m256 p = _mm256_fmadd_ps(_mm256_set1_ps(kExpC0), r, _mm256_set1_ps(kExpC1));
-  p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(kExpC2));
-  p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(kExpC3));
-  p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(kExpC4));
-  p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(kExpC5));
-  p = _mm256_add_ps(_mm256_fmadd_ps(p, _mm256_mul_ps(r, r), r), _mm256_set1_ps(1.0f));
+  __m256 r = fused(n, _mm256_set1_ps(-kLn2High), x);
+  r = fused(n, _mm256_set1_ps(-kLn2Low), r);
+  __m256 p = fused(_mm256_set1_ps(kExpC0), r, _mm256_set1_ps(kExpC1));
+  p = fused(p, r, _mm256_set1_ps(kExpC2));
+  p = fused(p, r, _mm256_set1_ps(kExpC3));
+  p = fused(p, r, _mm256_set1_ps(kExpC4));
+  p = fused(p, r, _mm256_set1_ps(kExpC5));
+  p = _mm256_add_ps(fused(p, _mm256_mul_ps(r, r), r), _mm256_set1_ps(1.0f));
   const __m256i two_to_n = _mm256_slli_epi32(_mm256_add_epi32(exponent, _mm256_set1_epi32(127)), 23);
   return _mm256_andnot_ps(is_low, _mm256_mul_ps(p, _mm256_castsi256_ps(two_to_n)));
 }
@@ -106,45 +124,6 @@ inline void exponentiate(std::size_t count, float* scores, const float* mask, fl
   state[1] = sum_of(sum_low, sum_high);
 }
 
-// ---- rounding to integers ------------------------------------------------------------------------------------------
-
-struct Rounding {
-  float step, inverse;  // inverse 0: all codes are 0
-};
-
-// The bits of magnitudes are in the order of the numbers, infinity and NaN above all.
-inline __m256i magnitude_bits(__m256 x) {
-  return _mm256_and_si256(_mm256_castps_si256(x), _mm256_set1_epi32(0x7fffffff));
-}
-
-inline Rounding rounding_of(__m256i top_bits, float most) {
-  __m128i m = _mm_max_epi32(_mm256_castsi256_si128(top_bits), _mm256_extracti128_si256(top_bits, 1));
-  m = _mm_max_epi32(m, _mm_shuffle_epi32(m, 0x4e));
-  m = _mm_max_epi32(m, _mm_shuffle_epi32(m, 0xb1));
-  if (_mm_cvtsi128_si32(m) >= 0x7f800000) return {__builtin_nanf(""), 0.0f};
-  const float top = _mm_cvtss_f32(_mm_castsi128_ps(m));
-  if (top < 0x1p-100f) return {0.0f, 0.0f};
-  return {top / most, most / top};
-}
-
-inline Rounding rounding_of(const float* x, std::size_t count, float most) {
-  __m256i top = _mm256_setzero_si256();
-  for (std::size_t i = 0; i < count; i += 8) {
-    top = _mm256_max_epi32(top, magnitude_bits(load_at_most_8(x + i, count - i)));
-  }
-  return rounding_of(top, most);
-}
-
-inline __m256i rounded(__m256 x, __m256 inverse) {
-  const __m256 is_zero = _mm256_cmp_ps(inverse, _mm256_setzero_ps(), _CMP_EQ_OQ);  // x may be infinite then
-  return _mm256_cvtps_epi32(_mm256_andnot_ps(is_zero, _mm256_mul_ps(x, inverse)));
-}
-
-// 16 integers, saturated to 16 bits.
-inline __m256i packed_16(__m256i low, __m256i high) {
-  return _mm256_permute4x64_epi64(_mm256_packs_epi32(low, high), 0xd8);
-}
-
 // ---- states --------------------------------------------------------------------------------------------------------
 
 inline void join(const CacheShape& s, std::size_t lines, float* states, const float* next) {
@@ -163,7 +142,7 @@ inline void join(const CacheShape& s, std::size_t lines, float* states, const fl
     const __m256 a = _mm256_set1_ps(old_weight), b = _mm256_set1_ps(new_weight);
     for (std::size_t i = kStateHead; i < end; i += 8) {
       const __m256 added = _mm256_mul_ps(_mm256_load_ps(next + i), b);
-      _mm256_store_ps(states + i, _mm256_fmadd_ps(_mm256_load_ps(states + i), a, added));
+      _mm256_store_ps(states + i, fused(_mm256_load_ps(states + i), a, added));
     }
   }
 }

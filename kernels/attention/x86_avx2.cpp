@@ -29,6 +29,8 @@ struct Pairs {
 }  // namespace
 }  // namespace ctk::kernels
 
+#include "kernels/attention/int8_x86_avx2.h"
+
 #include "kernels/attention/attend_x86_avx2.h"
 
 namespace ctk::kernels {

@@ -12,10 +12,16 @@
 #include "tests/support/seed.h"
 
 namespace ctk::kernels {
+namespace test {
+// emulated_attention_x86_*_test.cpp; null where the emulation's headers (libsimde-dev) are missing.
+const AttentionRow* emulated_attention_avxvnni();
+const AttentionRow* emulated_attention_avx512vnni();
+}  // namespace test
+
 namespace {
 
-using test::AttentionCase;
-using test::computed;
+using ctk::test::AttentionCase;
+using ctk::test::computed;
 
 constexpr CacheForm kForms[] = {CacheForm::f32, CacheForm::f16, CacheForm::i8};
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -23,6 +29,17 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 template <class Body>
 void for_each_row(Body&& body) {
   ctk::test::for_each_row(attention_rows(), body);
+}
+
+// The same, then those emulated instruction by instruction.
+template <class Body>
+void for_each_row_and_emulated(Body&& body) {
+  for_each_row(body);
+  for (const AttentionRow* row : {test::emulated_attention_avxvnni(), test::emulated_attention_avx512vnni()}) {
+    if (row == nullptr) continue;
+    SCOPED_TRACE(std::string(row->name) + " (emulated)");
+    body(*row);
+  }
 }
 
 // NaN equals NaN here, and -0 is not 0.
@@ -41,8 +58,9 @@ void expect_same_bits(const std::vector<float>& got, const std::vector<float>& w
 void compare_rows(const AttentionCase& c, const std::vector<int>& teams = {1}) {
   SCOPED_TRACE(c.what());
   const std::vector<float> want = computed(attention_rows().front(), c);
-  for_each_row([&](const AttentionRow& row) {
+  for_each_row_and_emulated([&](const AttentionRow& row) {
     for (int team : teams) {
+      if (team == 1 && row.isa == Isa::scalar) continue;
       set_threads(team);
       const std::vector<float> got = computed(row, c, c.context / 3);
       set_threads(1);
@@ -159,7 +177,7 @@ TEST(AttentionKernel, StaysWithinTheStatedErrorOfTheExactAnswer) {
       const std::vector<float> y = computed(row, c);
       for (std::size_t query = 0; query < c.queries; ++query) {
         for (std::size_t head = 0; head < c.heads(); ++head) {
-          const test::ExactLine exact = exact_line(c, query, head);
+          const ctk::test::ExactLine exact = exact_line(c, query, head);
           for (std::size_t d = 0; d < c.value_size; ++d) {
             const double got = y[query * c.y_stride() + head * c.value_size + d];
             ASSERT_NEAR(got, exact.y[d], exact.bound[d]) << c.what() << " query " << query << " head " << head;
