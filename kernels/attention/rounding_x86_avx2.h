@@ -50,9 +50,14 @@ inline float round_query(const float* q, std::size_t size, std::size_t pitch, st
   const __m256 inverse = _mm256_set1_ps(rounding.inverse);
   for (std::size_t d = 0; d < size; d += 8) {
     const __m256i eight = packed_16(rounded(load_at_most_8(q + d, size - d), inverse), _mm256_setzero_si256());
+    const __m128i words = _mm256_castsi256_si128(eight);
+    if (d + 8 <= pitch) {
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(codes + d), words);
+      continue;
+    }
     alignas(16) std::int16_t buffer[8];
-    _mm_store_si128(reinterpret_cast<__m128i*>(buffer), _mm256_castsi256_si128(eight));
-    for (std::size_t i = 0; i < 8 && d + i < pitch; ++i) codes[d + i] = buffer[i];
+    _mm_store_si128(reinterpret_cast<__m128i*>(buffer), words);
+    for (std::size_t i = 0; d + i < pitch; ++i) codes[d + i] = buffer[i];
   }
   return rounding.step;
 }
