@@ -1,7 +1,7 @@
 // AveragePool: the mean under each window, summed in double, row-major.
 // In:  X [N, C, spatial...] f32.   Out: Y [N, C, spatial...].
 // The divisor counts elements inside the input; with count_include_pad also those inside the declared padding, but not
-// what ceil_mode lets a window hang over beyond it. A window without any (dilation) gives 0.
+// what ceil_mode lets a window hang over beyond it.
 #include "graph/ops/pool.h"
 
 namespace ctk::graph {
@@ -21,7 +21,7 @@ Status evaluate(const Node& node, std::span<const TensorView> inputs, std::span<
                                              : taps[d];
                              count *= static_cast<double>(counted.end - counted.begin);
                            }
-                           return count == 0.0 ? 0.0f : static_cast<float>(sum / count);
+                           return static_cast<float>(sum / count);
                          });
   return {};
 }

@@ -1,6 +1,6 @@
 // MaxPool: the largest element under each window; padding never wins. NaN wins, so that a bad sample is not hidden.
 // In:  X [N, C, spatial...] f32.   Out: Y [N, C, spatial...]; the Indices output is not computed.
-// Where dilation makes every tap of a window miss the input, the least finite float stands, as in ONNX Runtime.
+// A window whose taps all miss the input is refused: it has no maximum.
 #include <limits>
 
 #include "graph/ops/pool.h"
@@ -22,9 +22,6 @@ Status evaluate(const Node& node, std::span<const TensorView> inputs, std::span<
   const auto dims = as_volume(window);
   for_each_pool_position(inputs[0].shape, dims, inputs[0].as<float>(), outputs[0].as<float>(),
                          [&dims](const float* image, const auto& taps, const auto& at) {
-                           bool is_empty = false;
-                           for (const IndexRange& range : taps) is_empty = is_empty || range.begin == range.end;
-                           if (is_empty) return std::numeric_limits<float>::lowest();
                            float best = -std::numeric_limits<float>::infinity();
                            for_each_tap(dims, taps, at, image, [&best](float x) {
                              if (x > best || x != x) best = x;

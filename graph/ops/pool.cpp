@@ -4,6 +4,25 @@
 #include <utility>
 
 namespace ctk::graph {
+namespace {
+
+// Taps further apart than the input is long can step over it. Only a window that starts in front of the input can.
+Status expect_taps_inside(const WindowDim& dim, std::size_t d) {
+  if (dim.input >= dim.dilation) return {};
+  for (std::int64_t o = 0; o < dim.output && o * dim.stride < dim.pad_begin; ++o) {
+    const IndexRange taps = taps_inside(dim, o, 0, 0);
+    if (taps.begin < taps.end) continue;
+    return input_error("window: expected every window to hold an element of the input, found one of kernel " +
+                       std::to_string(dim.kernel) + ", dilation " + std::to_string(dim.dilation) +
+                       " with taps in the padding only, at position " + std::to_string(o) + " of spatial dimension " +
+                       std::to_string(d) + " (input " + std::to_string(dim.input) + ", padded by " +
+                       std::to_string(dim.pad_begin) + " and " + std::to_string(dim.pad_end) +
+                       "). Correct the model's pads, auto_pad or dilations.");
+  }
+  return {};
+}
+
+}  // namespace
 
 Result<Window> pool_window_of(const Node& node, const Shape& input) {
   return window_of(node, input, ints_of(node, "kernel_shape"));
@@ -27,6 +46,7 @@ InferResult infer_pool(const Node& node, std::span<const InferInput> inputs) {
                          std::to_string(std::max(dim.pad_begin, dim.pad_end)) +
                          ". A window inside the padding has nothing to pool.");
     }
+    CTK_CHECK(expect_taps_inside(dim, d));
     shape.push_back(dim.output);
   }
   return single_output(DType::f32, std::move(shape));

@@ -6,7 +6,8 @@
 
 namespace ctk::graph {
 
-// Shape rule: X [N, C, spatial...] f32, kernel_shape required, pads smaller than the window's extent.
+// Shape rule: X [N, C, spatial...] f32, kernel_shape required, pads smaller than the window's extent, and under every
+// window at least one element of the input.
 InferResult infer_pool(const Node& node, std::span<const InferInput> inputs);
 
 // Window of a pool whose infer() succeeded. Does not allocate.

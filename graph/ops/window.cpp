@@ -93,6 +93,7 @@ Result<Window> window_of(const Node& node, std::span<const std::int64_t> input,
   CTK_TRY(const AutoPad auto_pad, auto_pad_of(node));
   CTK_TRY(const auto pads, list_of(node, "pads", 2 * window.rank, 0));
   const bool rounds_up = node.attributes.get_int("ceil_mode", 0) != 0;
+  const bool is_pool = node.op == Op::MaxPool || node.op == Op::AveragePool;
   for (std::size_t d = 0; d < window.rank; ++d) {
     WindowDim& dim = window.dims[d];
     if (auto_pad == AutoPad::same_upper || auto_pad == AutoPad::same_lower) {
@@ -107,13 +108,18 @@ Result<Window> window_of(const Node& node, std::span<const std::int64_t> input,
       dim.pad_end = pads[d + window.rank];
     }
     const std::int64_t padded = dim.input + dim.pad_begin + dim.pad_end;
-    if (dim.extent() > padded) {
+    const std::int64_t room = padded - dim.extent();
+    // Division that rounds towards zero gives a pool one window where less than a stride is missing: it hangs over.
+    if (room < 0 && is_pool && dim.input > 0 && -room < dim.stride) {
+      dim.output = 1;
+      continue;
+    }
+    if (room < 0) {
       return input_error("kernel: expected at most the padded input size " + std::to_string(padded) +
                          " in spatial dimension " + std::to_string(d) + ", found kernel " + std::to_string(dim.kernel) +
                          " with dilation " + std::to_string(dim.dilation) + ", which spans " +
                          std::to_string(dim.extent()) + ". Use a larger input.");
     }
-    const std::int64_t room = padded - dim.extent();
     dim.output = (room + (rounds_up ? dim.stride - 1 : 0)) / dim.stride + 1;
     if (rounds_up && dim.output > 1 && (dim.output - 1) * dim.stride >= dim.input + dim.pad_begin) --dim.output;
   }
@@ -134,7 +140,7 @@ Result<Window> transposed_window_of(const Node& node, std::span<const std::int64
     const std::int64_t unpadded = (dim.input - 1) * dim.stride + dim.extent() + extra;
     const bool is_same = auto_pad == AutoPad::same_upper || auto_pad == AutoPad::same_lower;
     if (!output_shape.empty() || is_same) {
-      dim.output = output_shape.empty() ? dim.input * dim.stride : output_shape[d];
+      dim.output = output_shape.empty() ? std::min(dim.input * dim.stride, unpadded) : output_shape[d];
       CTK_CHECK(
           distribute_pads(dim, std::max<std::int64_t>(0, unpadded - dim.output), auto_pad == AutoPad::same_upper));
     } else {

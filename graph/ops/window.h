@@ -34,13 +34,15 @@ struct Window {
 
 // Window of a Conv, MaxPool or AveragePool. `input` is [N, C, spatial...], `kernel_spatial` the kernel's spatial sizes.
 // Output position o reads inputs o * stride - pad_begin + k * dilation for k < kernel. With ceil_mode a last window
-// that would start in the end padding is dropped. auto_pad SAME_* ignores pads, as ONNX Runtime does. Does not
-// allocate. Errors: input (rank, list lengths, values out of range, kernel larger than the padded input).
+// that would start in the end padding is dropped. A pool whose window is too large by less than a stride gets the one
+// window, which hangs over, as in ONNX Runtime. auto_pad SAME_* ignores pads, as ONNX Runtime does. Does not allocate.
+// Errors: input (rank, list lengths, values out of range, kernel larger than the padded input).
 Result<Window> window_of(const Node& node, std::span<const std::int64_t> input,
                          std::span<const std::int64_t> kernel_spatial);
 
 // Window of a ConvTranspose: input position i writes outputs i * stride - pad_begin + k * dilation. Output size from
-// output_padding and pads, or from output_shape or auto_pad, which then give the pads. Does not allocate.
+// output_padding and pads, or from output_shape or auto_pad, which then give the pads. SAME_* cuts down to input *
+// stride and adds nothing where the kernels reach less far. Does not allocate.
 Result<Window> transposed_window_of(const Node& node, std::span<const std::int64_t> input,
                                     std::span<const std::int64_t> kernel_spatial);
 

@@ -21,6 +21,15 @@ TEST(AveragePool, CeilModeOverhangIsNeverCounted) {
              {1, 1, 3}, {1.5f, 3.5f, 5});
 }
 
+TEST(AveragePool, OneWindowHangsOverWhereLessThanAStrideIsMissing) {
+  // Divisors as in ONNX Runtime: 3 / 2 over the two elements inside; with the padding in front 3 / 3.
+  const AttributeList attributes = {{"kernel_shape", Ints{4}}, {"strides", Ints{3}}, {"pads", Ints{1, 0}}};
+  AttributeList counting_pads = attributes;
+  counting_pads.push_back({"count_include_pad", std::int64_t{1}});
+  expect_f32(run_one("AveragePool", {counting({1, 1, 2})}, attributes), {1, 1, 1}, {1.5f});
+  expect_f32(run_one("AveragePool", {counting({1, 1, 2})}, counting_pads), {1, 1, 1}, {1});
+}
+
 TEST(AveragePool, DilationAveragesItsTaps) {
   expect_f32(run_one("AveragePool", {counting({1, 1, 4})}, {{"kernel_shape", Ints{2}}, {"dilations", Ints{2}}}),
              {1, 1, 2}, {2, 3});

@@ -30,6 +30,33 @@ TEST(ConvTranspose, AutoPadAndOutputShapeGiveThePads) {
              {10, 102, 20});
 }
 
+TEST(ConvTranspose, SameAddsNothingWhereTheKernelsReachLessFarThanTheStride) {
+  // Sizes as ONNX Runtime and onnx's shape inference give them, 4 elements: (4 - 1) * stride + extent < 4 * stride.
+  struct Case {
+    std::int64_t kernel, stride, dilation, output;
+  };
+  for (const char* auto_pad : {"SAME_UPPER", "SAME_LOWER"}) {
+    for (const Case& c : {Case{1, 2, 1, 7}, Case{2, 3, 1, 11}, Case{1, 3, 2, 10}, Case{2, 2, 1, 8}, Case{3, 2, 1, 8}}) {
+      const auto shapes =
+          infer_op("ConvTranspose", {unknown(DType::f32, {1, 1, 4}), unknown(DType::f32, {1, 1, c.kernel})},
+                   {{"auto_pad", std::string(auto_pad)}, {"strides", Ints{c.stride}}, {"dilations", Ints{c.dilation}}});
+      ASSERT_TRUE(shapes.has_value()) << shapes.error().message;
+      EXPECT_EQ((*shapes)[0].shape, (Shape{1, 1, c.output})) << auto_pad << " kernel " << c.kernel;
+    }
+  }
+  // 1 and 2 through [10, 100] at stride 3: 10, 100, nothing, 20, 200; a sixth element has no kernel to come from.
+  expect_f32(run_one("ConvTranspose", {f32({1, 1, 2}, {1, 2}), f32({1, 1, 2}, {10, 100})},
+                     {{"strides", Ints{3}}, {"auto_pad", std::string("SAME_LOWER")}}),
+             {1, 1, 5}, {10, 100, 0, 20, 200});
+}
+
+TEST(ConvTranspose, OutputPaddingFillsUpToTheSameSize) {
+  // 2 elements, kernel 1, stride 2: 3 elements and one of output_padding make 2 * 2.
+  expect_f32(run_one("ConvTranspose", {f32({1, 1, 2}, {1, 2}), f32({1, 1, 1}, {10})},
+                     {{"strides", Ints{2}}, {"output_padding", Ints{1}}, {"auto_pad", std::string("SAME_UPPER")}}),
+             {1, 1, 4}, {10, 0, 20, 0});
+}
+
 TEST(ConvTranspose, GroupsCountOutputChannelsTwiceOver) {
   // W [in 4, out / group 2, 1], two groups: outputs 0, 1 from inputs 0, 1; outputs 2, 3 from inputs 2, 3.
   // x = 1, 2, 3, 4: 1*1 + 2*3 = 7, 1*2 + 2*4 = 10, 3*5 + 4*7 = 43, 3*6 + 4*8 = 50; bias 100 apart.
