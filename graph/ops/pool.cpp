@@ -38,6 +38,7 @@ InferResult infer_pool(const Node& node, std::span<const InferInput> inputs) {
                        " values, found none. Add the attribute.");
   }
   CTK_TRY(const Window window, pool_window_of(node, x));
+  const bool counts_pads = node.op == Op::AveragePool && node.attributes.get_int("count_include_pad", 0) != 0;
   Shape shape = {x[0], x[1]};
   for (std::size_t d = 0; d < window.rank; ++d) {
     const WindowDim& dim = window.dims[d];
@@ -47,6 +48,13 @@ InferResult infer_pool(const Node& node, std::span<const InferInput> inputs) {
                          ". A window inside the padding has nothing to pool.");
     }
     CTK_CHECK(expect_taps_inside(dim, d));
+    const std::int64_t padded = dim.input + dim.pad_begin + dim.pad_end;
+    if (counts_pads && dim.extent() > padded) {
+      return input_error("count_include_pad: expected a padded input of at least the window's " +
+                         std::to_string(dim.extent()) + " elements, found " + std::to_string(padded) +
+                         " in spatial dimension " + std::to_string(d) +
+                         "; what hangs over counts in ONNX Runtime up to opset 18 and not later. Pad explicitly.");
+    }
     shape.push_back(dim.output);
   }
   return single_output(DType::f32, std::move(shape));
