@@ -16,6 +16,7 @@ struct FormContext {
   Graph& graph;
   int opset;                                     // the other end: the file's (normalize) or the wanted one (lower)
   const std::set<std::string>* taken = nullptr;  // names inside subgraphs, which new names must avoid too
+  std::vector<Shape> sizes = {};                 // per value, from fixed_sizes(); -1 where a dimension is open
   std::set<ValueId> orphans = {};  // constants that lowering made attributes of: dropped when nobody reads them
 
   Error error(NodeId id, const std::string& text) const;
@@ -32,6 +33,10 @@ struct FormContext {
   std::optional<std::int64_t> known_rank(NodeId id) const;
 };
 
+// Shapes that follow from the declared inputs whatever their open dimensions are bound to; undefined (no dimensions)
+// where nothing follows. Empty when no pool of the graph asks for them.
+std::vector<Shape> fixed_sizes(const Graph& graph);
+
 using Form = Status (*)(FormContext&, NodeId);
 
 Status normalize_axes(FormContext& c, NodeId id);  // Squeeze, Unsqueeze, ReduceSum, ReduceMean
@@ -41,9 +46,11 @@ Status normalize_clip(FormContext& c, NodeId id);
 Status lower_clip(FormContext& c, NodeId id);
 Status normalize_dropout(FormContext& c, NodeId id);
 Status lower_dropout(FormContext& c, NodeId id);
+Status lower_conv_transpose(FormContext& c, NodeId id);
 Status lower_gemm(FormContext& c, NodeId id);
 Status normalize_pad(FormContext& c, NodeId id);
 Status lower_pad(FormContext& c, NodeId id);
+Status lower_pool(FormContext& c, NodeId id);      // AveragePool, MaxPool
 Status lower_quantize(FormContext& c, NodeId id);  // QuantizeLinear, DequantizeLinear
 Status normalize_resize(FormContext& c, NodeId id);
 Status normalize_upsample(FormContext& c, NodeId id);

@@ -103,6 +103,7 @@ class Writer {
  private:
   Status lower() {
     FormContext context{graph_, opset_};
+    context.sizes = fixed_sizes(graph_);  // before any node has a form that shape rules do not know
     const std::vector<NodeId> order = graph_.order();
     for (NodeId id : order) {
       if (opset_ != graph_.opset) CTK_CHECK(check_can_move(context, id));
