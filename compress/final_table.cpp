@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/printable.h"
 #include "export/figures.h"
 
 namespace ctk::pipeline {
@@ -44,7 +45,7 @@ std::string summary_table(const exporter::Report& report) {
   }
   std::string text = "\n" + aligned(rows);
   if (!report.warnings.empty()) text += "\n";
-  for (const exporter::WarningRow& warning : report.warnings) text += "  warning: " + warning.text + "\n";
+  for (const exporter::WarningRow& warning : report.warnings) text += "  warning: " + printable(warning.text) + "\n";
   text += "\n  Files in " + report.output + ":\n";
   std::size_t width = 0;
   for (const exporter::FileRow& file : report.files) width = std::max(width, file.path.size());

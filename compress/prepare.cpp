@@ -2,6 +2,7 @@
 
 #include "compress/output_folder.h"
 #include "compress/summary.h"
+#include "core/printable.h"
 #include "graph/layer.h"
 #include "graph/shapes.h"
 
@@ -25,7 +26,7 @@ Status require_runnable(const Session& session) {
       if (++count > kMostLines) break;
       problems +=
           (problems.empty() ? "" : "\n") +
-          (session.config.model + ": node \"" + session.model.graph.address(id) + "\": operator " +
+          (session.config.model + ": node \"" + printable(session.model.graph.address(id)) + "\": operator " +
            (node.domain.empty() ? "" : node.domain + "::") + node.op_type + " (opset " + std::to_string(opset) +
            ") is not known, and stage \"" + std::string(stage) + "\" would have to run it. See `compress list ops`");
       break;
@@ -188,7 +189,7 @@ Status prepare(Session& session) {
 Error no_layer_error(const Session& session, const std::vector<exporter::SkippedRow>& skipped) {
   std::string why;
   for (std::size_t i = 0; i < skipped.size() && i < 5; ++i) {
-    why += (i == 0 ? "" : "; ") + skipped[i].name + " (" + skipped[i].op + "): " + skipped[i].reason;
+    why += (i == 0 ? "" : "; ") + printable(skipped[i].name) + " (" + skipped[i].op + "): " + skipped[i].reason;
   }
   if (skipped.size() > 5) why += "; and " + std::to_string(skipped.size() - 5) + " more";
   if (why.empty()) {

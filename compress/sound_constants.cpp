@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/printable.h"
+
 namespace ctk::pipeline {
 namespace {
 
@@ -107,14 +109,14 @@ Status check_variance(const Graph& graph, NodeId id, std::vector<std::string>* n
   const auto is_lost = [epsilon](double v) { return !(v + static_cast<double>(epsilon) > 0.0); };
   const Shape& shape = value.constant->shape();
   if (const Bad bad = count_bad(*value.constant, is_lost); bad.count > 0) {
-    return input_error(graph.address(id) + " (BatchNormalization): variance \"" + value.name +
+    return input_error(printable(graph.address(id)) + " (BatchNormalization): variance \"" + value.name +
                        "\": expected numbers above -epsilon (" + std::to_string(-epsilon) + ")" +
                        found_text(bad, "at or below it", shape) + " (" + std::to_string(bad.value) +
                        "). Repair the checkpoint");
   }
   const Bad negative = count_bad(*value.constant, [](double v) { return v < 0.0; });
   if (negative.count > 0 && notes != nullptr) {
-    notes->push_back(graph.address(id) + " (BatchNormalization): variance \"" + value.name +
+    notes->push_back(printable(graph.address(id)) + " (BatchNormalization): variance \"" + value.name +
                      "\" is negative in places" + found_text(negative, "such numbers", shape) +
                      "; epsilon makes up for them");
   }

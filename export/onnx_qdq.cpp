@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/printable.h"
 #include "graph/layer.h"
 #include "graph/onnx/write.h"
 
@@ -79,7 +80,7 @@ class QdqBuilder {
     const ValueId real = graph_.add_value(graph_.unique_name(name + "_dq"), DType::f32);
     if (coded->scheme.is_integer_weight()) {
       if (coded->group_count > 1 && coded->scales.size() > 1) {
-        return input_error(graph_.address(layer.node) +
+        return input_error(printable(graph_.address(layer.node)) +
                            ": a grouped ConvTranspose with one scale a channel has no Q/DQ "
                            "form. Use a per-tensor scheme (w8a8_t) for this layer");
       }

@@ -4,6 +4,8 @@
 #include <array>
 #include <set>
 
+#include "core/printable.h"
+
 namespace ctk::graph {
 namespace {
 
@@ -251,7 +253,7 @@ Status Graph::sort() {
   if (sorted.size() != order_.size()) {
     for (NodeId id : order_) {
       if (waiting[id.index] != 0) {
-        return input_error(address(id) + " (" + node(id).op_type +
+        return input_error(printable(address(id)) + " (" + node(id).op_type +
                            "): the graph has a cycle through this node; expected producers before consumers");
       }
     }

@@ -3,6 +3,8 @@
 #include <set>
 #include <string>
 
+#include "core/printable.h"
+
 namespace ctk::graph {
 
 using ctk::to_string;  // of a Shape; graph.h has one of its own for declared shapes
@@ -56,7 +58,7 @@ Result<std::vector<ValueInfo>> infer_node(const Node& node, std::span<const Infe
 }
 
 std::string place_of(const Graph& graph, NodeId id) {
-  return graph.address(id) + " (" + graph.node(id).op_type + ")";
+  return printable(graph.address(id)) + " (" + graph.node(id).op_type + ")";
 }
 
 Error unknown_operator(const Graph& graph, NodeId id) {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <set>
 
+#include "core/printable.h"
 #include "graph/graph.h"
 #include "graph/ops/op.h"
 
@@ -8,7 +9,7 @@ namespace ctk::graph {
 namespace {
 
 Error at(const Graph& graph, NodeId id, const std::string& text) {
-  return input_error(graph.address(id) + " (" + graph.node(id).op_type + "): " + text);
+  return input_error(printable(graph.address(id)) + " (" + graph.node(id).op_type + "): " + text);
 }
 
 Status verify_input_count(const Graph& graph, NodeId id) {

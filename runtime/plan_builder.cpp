@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/printable.h"
 #include "graph/ops/op.h"
 
 namespace ctk::runtime {
@@ -180,16 +181,17 @@ Status PlanBuilder::add_node_steps(NodeId id) {
   };
   if (std::all_of(node.outputs.begin(), node.outputs.end(), is_known)) return {};  // need() makes it a constant
   if (node.op == Op::unknown) {
-    return input_error(graph_.address(id) + ": operator \"" + (node.domain.empty() ? "" : node.domain + "::") +
-                       node.op_type + "\" is not supported, so the graph cannot be run. See: compress list ops");
+    return input_error(printable(graph_.address(id)) + ": operator \"" +
+                       (node.domain.empty() ? "" : node.domain + "::") + node.op_type +
+                       "\" is not supported, so the graph cannot be run. See: compress list ops");
   }
   for (auto* maker :
        {&make_layer_steps, &make_pool_steps, &make_elementwise_steps, &make_movement_steps, &make_reference_steps}) {
     auto made = maker(*this, id);
-    if (!made) return std::move(made).error().with_context(graph_.address(id) + " (" + node.op_type + ")");
+    if (!made) return std::move(made).error().with_context(printable(graph_.address(id)) + " (" + node.op_type + ")");
     if (*made) return {};
   }
-  return internal_error(graph_.address(id) + " (" + node.op_type + "): no step maker took this node");
+  return internal_error(printable(graph_.address(id)) + " (" + node.op_type + "): no step maker took this node");
 }
 
 Status PlanBuilder::keep_values(std::span<const ValueId> values) {

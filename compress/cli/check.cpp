@@ -4,6 +4,7 @@
 
 #include "compress/cli/cli.h"
 #include "compress/pipeline.h"
+#include "core/printable.h"
 #include "export/figures.h"
 
 namespace ctk::cli {
@@ -60,9 +61,9 @@ std::string as_text(const pipeline::CheckReport& report) {
   for (const std::string& input : report.inputs) text += "input    " + input + "\n";
   for (const std::string& output : report.outputs) text += "output   " + output + "\n";
   for (const pipeline::CarriedOp& op : report.carried)
-    text += "carried  " + op.name + " (" + op.op + "): " + op.reason + "\n";
+    text += "carried  " + printable(op.name) + " (" + op.op + "): " + op.reason + "\n";
   for (const pipeline::LayerCheck& layer : report.layers) {
-    text += "layer    " + layer.name + " (" + layer.op + " " + layer.shape + "):";
+    text += "layer    " + printable(layer.name) + " (" + layer.op + " " + layer.shape + "):";
     for (const pipeline::SchemeCheck& scheme : layer.schemes) {
       text += " " + scheme.scheme +
               (scheme.is_feasible ? " " + exporter::format_bytes(static_cast<double>(scheme.bytes))
@@ -80,7 +81,7 @@ std::string as_text(const pipeline::CheckReport& report) {
     if (row.predicted) text += ", smallest reachable " + exporter::format_budget_figure(row, row.predicted);
     text += "\n";
   }
-  for (const exporter::WarningRow& row : report.warnings) text += "warning  " + row.text + "\n";
+  for (const exporter::WarningRow& row : report.warnings) text += "warning  " + printable(row.text) + "\n";
   return text + "ok\n";
 }
 

@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "core/printable.h"
+
 namespace ctk::cli {
 namespace {
 
@@ -89,7 +91,7 @@ int report_error(const Session& session, const Error& error) {
     print(json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
     return status;
   }
-  for (const std::string& line : lines) std::fprintf(stderr, "compress: error: %s\n", line.c_str());
+  for (const std::string& line : lines) std::fprintf(stderr, "compress: error: %s\n", printable(line).c_str());
   return status;
 }
 

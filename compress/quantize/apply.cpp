@@ -9,6 +9,7 @@
 #include "compress/quantize/notes.h"
 #include "compress/quantize/quantizers.h"
 #include "compress/quantize/rtn.h"
+#include "core/printable.h"
 #include "graph/shapes.h"
 
 namespace ctk::quantization {
@@ -45,7 +46,7 @@ void split_weight(Graph& graph, Work& work, Layer& layer, const QuantScheme& sch
   std::string others = graph.is_output(shared) ? "the graph's outputs" : "";
   for (NodeId reader : graph.value(shared).consumers) {
     if (std::find(mates.begin(), mates.end(), reader) != mates.end()) continue;
-    others += (others.empty() ? "" : ", ") + graph.address(reader) + " (" + graph.node(reader).op_type + ")";
+    others += (others.empty() ? "" : ", ") + printable(graph.address(reader)) + " (" + graph.node(reader).op_type + ")";
   }
   if (others.empty()) return;
   const std::string name = graph.value(shared).name, address = graph.address(layer.node);
@@ -55,9 +56,10 @@ void split_weight(Graph& graph, Work& work, Layer& layer, const QuantScheme& sch
     if (std::find(mates.begin(), mates.end(), other.node) != mates.end()) other.weight = copy;
   }
   layer.weight = copy;
-  outcome.warnings.push_back({"weight_split", "weight \"" + name + "\" is shared with " + others +
-                                                  "; it was split: " + address + " got a copy of its own for " +
-                                                  to_string(scheme) + ", the others keep the original"});
+  outcome.warnings.push_back({"weight_split", "weight \"" + printable(name) + "\" is shared with " + others +
+                                                  "; it was split: " + printable(address) +
+                                                  " got a copy of its own for " + to_string(scheme) +
+                                                  ", the others keep the original"});
 }
 
 // Least scale of each channel at which its bias fits into int32 at scale input x weight.
@@ -114,9 +116,10 @@ void warn_of_vanished(const graph::Value& value, const LayerOutcome& line, const
   std::snprintf(text, sizeof text, "%.3g", static_cast<double>(largest));
   outcome.warnings.push_back(
       {"weights_vanish",
-       line.address + ": " + std::to_string(vanished) +
+       printable(line.address) + ": " + std::to_string(vanished) +
            (coded.scheme.granularity == Granularity::per_group ? " groups of weight \"" : " channels of weight \"") +
-           value.name + "\" hold only numbers too small for " + to_string(line.scheme) + " (at most " + text +
+           printable(value.name) + "\" hold only numbers too small for " + to_string(line.scheme) + " (at most " +
+           text +
            "): most or all of their digits are lost. Scale the weight up, or keep this layer float with `ignore`"});
 }
 
@@ -246,17 +249,19 @@ Result<ApplyOutcome> apply_schemes(Graph& graph, const SchemeMap& schemes, const
     QuantScheme scheme = wanted->second;
     if (scheme == QuantScheme{}) continue;
     if (graph.value(layer.weight).quantized != nullptr) {
-      return input_error(graph.address(layer.node) + ": its weight is coded already (" +
+      return input_error(printable(graph.address(layer.node)) + ": its weight is coded already (" +
                          to_string(graph.value(layer.weight).quantized->scheme) +
                          "), expected a float weight. Quantize the float model this one was made from");
     }
     if (const std::string reason = infeasible_reason(graph, layer, scheme); !reason.empty()) {
-      return config_error(graph.address(layer.node) + ": scheme " + to_string(scheme) + " cannot be used: " + reason);
+      return config_error(printable(graph.address(layer.node)) + ": scheme " + to_string(scheme) +
+                          " cannot be used: " + reason);
     }
     if (layer.group_count > 1 && scheme.is_integer_weight() && scheme.granularity == Granularity::per_channel) {
       // No file format can say "one scale a channel" for a weight stored as [in, out / group, ...].
       scheme.granularity = Granularity::per_tensor;
-      outcome.warnings.push_back({"quantize", graph.address(layer.node) + ": a grouped ConvTranspose takes one scale " +
+      outcome.warnings.push_back({"quantize", printable(graph.address(layer.node)) +
+                                                  ": a grouped ConvTranspose takes one scale " +
                                                   "for the whole weight (" + to_string(scheme) + ")"});
     }
     work.emplace_back(layer, scheme);
@@ -266,7 +271,7 @@ Result<ApplyOutcome> apply_schemes(Graph& graph, const SchemeMap& schemes, const
       bool is_layer = false;
       for (const Layer& layer : graph::layers_of(graph)) is_layer = is_layer || graph.address(layer.node) == address;
       if (!is_layer)
-        return config_error("scheme " + to_string(scheme) + " is given for \"" + address +
+        return config_error("scheme " + to_string(scheme) + " is given for \"" + printable(address) +
                             "\", which is no layer of this model");
     }
   }
@@ -302,7 +307,8 @@ Result<ApplyOutcome> apply_schemes(Graph& graph, const SchemeMap& schemes, const
     }
     warn_of_vanished(graph.value(layer.weight), line, original, outcome);
     if (line.raised_scales > 0) {
-      outcome.warnings.push_back({"quantize", address + ": the scales of " + std::to_string(line.raised_scales) +
+      outcome.warnings.push_back({"quantize", printable(address) + ": the scales of " +
+                                                  std::to_string(line.raised_scales) +
                                                   " channels were raised so that their bias fits into int32"});
     }
     outcome.layers.push_back(line);

@@ -5,6 +5,7 @@
 #include <limits>
 #include <set>
 
+#include "core/printable.h"
 #include "graph/layer.h"
 #include "graph/ops/op.h"
 #include "graph/shapes.h"
@@ -123,7 +124,8 @@ class NotePlacer {
     if (!source.is_valid() || integer_layers_.contains(source)) return;
     const Node& node = graph_.node(source);
     if (node.op == Op::Concat && has_wide_join(node)) {
-      outcome_.warnings.push_back(graph_.address(source) + " (Concat): its operands' ranges differ by more than " +
+      outcome_.warnings.push_back(printable(graph_.address(source)) +
+                                  " (Concat): its operands' ranges differ by more than " +
                                   std::to_string(static_cast<int>(kMaxJoinRatio)) +
                                   " times; the join is left float so that the smaller one keeps its precision");
       return;

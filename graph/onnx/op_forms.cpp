@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/printable.h"
+
 namespace ctk::graph::onnx {
 
 Error FormContext::error(NodeId id, const std::string& text) const {
-  return input_error(graph.address(id) + " (" + graph.node(id).op_type + "): " + text);
+  return input_error(printable(graph.address(id)) + " (" + graph.node(id).op_type + "): " + text);
 }
 
 Error FormContext::needs(NodeId id, int since, const std::string& what) const {
@@ -193,7 +195,8 @@ Status normalize_batch_normalization(FormContext& c, NodeId id) {
   }
   if (has_extra) {
     // Before opset 14 their presence alone meant training mode, which exporters wrote by accident.
-    c.graph.reader_notes.push_back(c.graph.address(id) + " (BatchNormalization): unused training outputs were " +
+    c.graph.reader_notes.push_back(printable(c.graph.address(id)) +
+                                   " (BatchNormalization): unused training outputs were " +
                                    "dropped; it uses its stored mean and variance");
   }
   node.outputs.resize(std::min<std::size_t>(node.outputs.size(), 1));
