@@ -5,7 +5,10 @@
 #include <map>
 #include <set>
 
+#include "compress/bench_suites/networks.h"
 #include "compress/bench_suites/suites.h"
+#include "compress/model.h"
+#include "graph/layer.h"
 
 namespace ctk::pipeline {
 namespace {
@@ -18,6 +21,58 @@ TEST(BenchSuites, HaveNamesOfTheirOwn) {
   }
   EXPECT_TRUE(names.contains("w4"));
   EXPECT_TRUE(names.contains("attn"));
+  EXPECT_TRUE(names.contains("int8"));
+}
+
+// Multiply-adds as published for 224 x 224: 1.814 and 0.3008 thousand million; parameters of torchvision's networks
+// with each batch norm (two numbers a channel) folded into one bias: 11689512 - 4800 and 3504872 - 17056, and there the
+// two bounds of 35 Clips.
+TEST(BenchNetworks, AreThePublishedOnes) {
+  const std::map<std::string_view, std::pair<std::int64_t, std::int64_t>> expected = {
+      {"resnet18", {1814073344, 11684712}}, {"mobilenetv2", {300774272, 3487816 + 70}}};
+  ASSERT_EQ(bench_networks().size(), expected.size());
+  for (const BenchNetwork& network : bench_networks()) {
+    LoadedModel model;
+    model.graph = network.build();
+    model.sample_shapes = {{1, 3, 224, 224}};
+    ASSERT_TRUE(graph::verify(model.graph)) << network.name;
+    EXPECT_EQ(total_macs(model), expected.at(network.name).first) << network.name;
+    EXPECT_EQ(parameter_count(model.graph), expected.at(network.name).second) << network.name;
+  }
+}
+
+TEST(BenchNetworks, ComputeOnCodesFromInputToOutput) {
+  for (const ConvChain& chain : conv_chains()) {
+    graph::Graph graph = build_chain(chain);
+    ASSERT_TRUE(quantize_network(graph)) << chain.name;
+    const auto layers = graph::layers_of(graph);
+    EXPECT_EQ(layers.size(), 8u) << chain.name;
+    for (const graph::Layer& layer : layers) {
+      EXPECT_TRUE(graph.node(layer.node).scheme.is_integer_activation()) << chain.name;
+      EXPECT_TRUE(graph.value(layer.input).activation_quant.has_value()) << chain.name;
+    }
+  }
+}
+
+TEST(BenchSuites, MeasureTheRowsOfInt8) {
+  BenchOptions options;
+  options.suite = "int8";
+  options.quick = true;
+  options.seconds = 0.001;
+  std::map<std::string, BenchRow> rows;
+  const Status status = run_bench(options, [&](const BenchRow& row) { rows[row.row + " " + row.variant] = row; });
+  ASSERT_TRUE(status.has_value()) << status.error().message;
+  for (const auto& [name, row] : rows) {
+    EXPECT_GT(row.min_us, 0) << name;
+    EXPECT_LE(row.min_us, row.med_us) << name;
+  }
+  // 256 x 256 weights over 14 x 14 pixels, two operations each; one layer of the chain.
+  ASSERT_TRUE(rows.contains("conv.conv1x1_256_14 int8-w8a8_c"));
+  EXPECT_EQ(rows["conv.conv1x1_256_14 int8-w8a8_c"].ops, 2 * 256 * 256 * 14 * 14);
+  EXPECT_TRUE(rows.contains("conv.dw3x3_32_112 int8-w8a8_c"));
+  ASSERT_TRUE(rows.contains("gemm8.M64.K1024 u8s8-u8"));
+  EXPECT_EQ(rows["gemm8.M64.K1024 u8s8-u8"].ops, 2 * 64 * 1024 * 1024);
+  EXPECT_TRUE(rows.contains("gemm8.M64.K1024 u8s8-f32"));
 }
 
 TEST(BenchSuites, RefuseAnUnknownNameAndListTheKnown) {

@@ -1,0 +1,133 @@
+// Suite int8: uint8 activations by int8 weights, from single products to whole networks.
+//   gemm8: the kernel alone, codes in; out: codes, or float32.
+//   conv:  a layer of a chain; the chain takes and gives float32, as the peers' does.
+//   cnn:   a network.
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "compress/bench_suites/networks.h"
+#include "compress/bench_suites/suites.h"
+#include "compress/bench_suites/timing.h"
+#include "compress/model.h"
+#include "core/cpu_isa.h"
+#include "core/parallel.h"
+#include "core/random.h"
+#include "kernels/gemm_w8a8/gemm_w8a8.h"
+#include "kernels/select.h"
+#include "runtime/cpu_executor.h"
+#include "runtime/measure.h"
+
+namespace ctk::pipeline {
+namespace {
+
+constexpr std::size_t kRows[] = {1, 64, 512}, kDepths[] = {1024, 4096};
+constexpr std::size_t kQuickDepths = 1, kQuickChains = 2, kQuickNetworks = 0;
+
+Status bench_product(const BenchOptions& options, std::size_t m, std::size_t k, bool to_float, const EmitRow& emit) {
+  CTK_TRY(const std::vector<Isa> isas, allowed_isas());
+  const kernels::GemmIntRow& row = kernels::select(kernels::gemm_w8a8_rows(), isas);
+  Random random(0, "bench gemm8");
+  std::vector<std::int8_t> w(k * k);
+  for (std::int8_t& code : w) code = static_cast<std::int8_t>(static_cast<int>(random.below(255)) - 127);
+  std::vector<std::uint8_t> x(m * k);
+  for (std::uint8_t& code : x) code = static_cast<std::uint8_t>(random.below(256));
+  const std::size_t packed_bytes = row.packed_bytes(k, (k + row.k_step - 1) / row.k_step * row.k_step);
+  const std::size_t scratch_bytes = kernels::gemm_int_scratch_bytes(row, k) * static_cast<std::size_t>(threads());
+  PageBuffer packed(packed_bytes), scratch(scratch_bytes), y(m * k * sizeof(float));
+  if (packed.data() == nullptr || scratch.data() == nullptr || y.data() == nullptr) {
+    return input_error("bench: --suite int8: expected " + std::to_string(packed_bytes + scratch_bytes + 4 * m * k) +
+                       " bytes of free memory, found less. Close other programs, or use --quick");
+  }
+  row.pack(w.data(), k, k, packed.data());
+  const std::vector<std::int32_t> bias(k, 0);
+  const std::vector<float> multiplier(k, 1e-4f);
+  kernels::GemmInt g;
+  g.m = m;
+  g.n = g.k = g.a_stride = g.c_stride = k;
+  g.a = x.data();
+  g.packed = packed.data();
+  g.epilogue.bias = bias.data();
+  g.epilogue.multiplier = multiplier.data();
+  g.epilogue.zero_point = 128;
+  g.epilogue.to_float = to_float;
+  g.epilogue.low_f = -std::numeric_limits<float>::infinity();
+  g.epilogue.high_f = std::numeric_limits<float>::infinity();
+  g.c = y.data();
+  BenchRow result;
+  result.row = "gemm8.M" + std::to_string(m) + ".K" + std::to_string(k);
+  result.variant = to_float ? "u8s8-f32" : "u8s8-u8";
+  result.threads = options.threads;
+  result.bytes = static_cast<std::int64_t>(k * k);
+  result.ops = static_cast<std::int64_t>(2 * m * k * k);
+  time_row(
+      options.seconds, 1, [&] { kernels::gemm_int(row, g, scratch.data()); }, result);
+  emit(result);
+  return {};
+}
+
+// Times a quantized network and divides by `operations`; fills the times and the count of `row`.
+Status time_network(const BenchOptions& options, const graph::Graph& graph, const Shape& input, int operations,
+                    BenchRow& row) {
+  CTK_TRY(auto executor, runtime::CpuExecutor::create(graph, {input}));
+  const Tensor x = noise(input, 1.0, "bench input");
+  CTK_TRY(const auto outputs, executor->run(std::span(&x, 1)));
+  runtime::CpuExecutor* const turn[] = {executor.get()};
+  runtime::MeasureOptions measure;
+  measure.seconds = options.seconds;
+  CTK_TRY(const auto times, runtime::measure_interleaved(turn, measure));
+  row.variant = "int8-w8a8_c";
+  row.threads = options.threads;
+  row.min_us = times[0].least_us / operations;
+  row.med_us = times[0].median_us / operations;
+  row.n = static_cast<std::int64_t>(times[0].runs);
+  return {};
+}
+
+Status bench_chain(const BenchOptions& options, const ConvChain& chain, const EmitRow& emit) {
+  graph::Graph graph = build_chain(chain);
+  CTK_CHECK(quantize_network(graph));
+  BenchRow row;
+  row.row = "conv." + std::string(chain.name);
+  row.bytes = chain.channels * (chain.channels / chain.groups) * chain.kernel * chain.kernel;
+  row.ops = 2 * row.bytes * chain.size * chain.size;
+  CTK_CHECK(time_network(options, graph, {1, chain.channels, chain.size, chain.size}, kChainLayers, row));
+  emit(row);
+  return {};
+}
+
+Status bench_network(const BenchOptions& options, const BenchNetwork& network, const EmitRow& emit) {
+  LoadedModel model;
+  model.graph = network.build();
+  model.sample_shapes = {{1, 3, 224, 224}};
+  CTK_CHECK(quantize_network(model.graph));
+  BenchRow row;
+  row.row = "cnn." + std::string(network.name);
+  row.bytes = parameter_count(model.graph);
+  row.ops = 2 * total_macs(model);
+  CTK_CHECK(time_network(options, model.graph, {1, 3, 224, 224}, 1, row));
+  emit(row);
+  return {};
+}
+
+}  // namespace
+
+Status bench_int8(const BenchOptions& options, const EmitRow& emit) {
+  const auto networks = bench_networks();
+  for (const BenchNetwork& network : options.quick ? networks.first(kQuickNetworks) : networks) {
+    CTK_CHECK(bench_network(options, network, emit));
+  }
+  const auto chains = conv_chains();
+  for (const ConvChain& chain : options.quick ? chains.last(kQuickChains) : chains) {
+    CTK_CHECK(bench_chain(options, chain, emit));
+  }
+  const std::span<const std::size_t> depths(kDepths);
+  for (const std::size_t m : kRows) {
+    for (const std::size_t k : options.quick ? depths.first(kQuickDepths) : depths) {
+      for (const bool to_float : {false, true}) CTK_CHECK(bench_product(options, m, k, to_float, emit));
+    }
+  }
+  return {};
+}
+
+}  // namespace ctk::pipeline
