@@ -1,4 +1,4 @@
-// Input rows are copied, padding included, into a ring as high as the window, each once; a row of outputs then reads
+// Input rows are staged, padding included, into a ring as high as the window, each once; a row of outputs then reads
 // through one pointer per tap, with no case for borders.
 #include "kernels/depthwise_w8a8/depthwise_w8a8.h"
 
@@ -17,7 +17,7 @@ namespace ctk::kernels {
 
 namespace {
 
-constexpr std::size_t kSlack = 64;  // readable bytes past the ring
+constexpr std::size_t kSlack = 64;  // readable bytes past the ring and one pixel
 
 std::size_t round_up(std::size_t value, std::size_t step) {
   return (value + step - 1) / step * step;
@@ -32,35 +32,42 @@ std::size_t taps_of(const ConvShape& s) {
 // One thread's scratch: tap pointers, then the ring.
 struct Layout {
   std::int64_t ring_rows = 1, ring_width = 1;
-  std::size_t pitch = 0, ring = 0, total = 0;
+  std::size_t pitch = 0, ring = 0, slack = 0, total = 0;
 };
 
-Layout layout_of(const ConvShape& s) {
+Layout layout_of(const DepthwiseIntRow& row, const ConvShape& s) {
   Layout l;
   l.ring_rows = height_axis(s).span(1);
   l.ring_width = width_axis(s).span(s.out_width);
-  l.pitch = size(l.ring_width * s.in_channels);
+  l.pitch = size(l.ring_width * s.in_channels) * row.element_bytes;
   l.ring = round_up(taps_of(s) * sizeof(void*), 64);
-  l.total = round_up(l.ring + size(l.ring_rows) * l.pitch + kSlack, 64);
+  l.slack = size(s.in_channels) * row.element_bytes + kSlack;
+  l.total = round_up(l.ring + size(l.ring_rows) * l.pitch + l.slack, 64);
   return l;
 }
 
-void copy_line(const ConvShape& s, const WindowAxis& axis, const std::uint8_t* line, std::uint8_t zero_point,
-               std::int64_t width, std::uint8_t* out) {
-  const std::size_t channels = size(s.in_channels);
-  if (line == nullptr) {
-    std::memset(out, zero_point, size(width) * channels);
-    return;
+// Elements of padding, a few at a time.
+void stage_padding(const DepthwiseIntRow& row, std::uint8_t zero_point, std::size_t count, char* out) {
+  std::uint8_t codes[64];
+  std::memset(codes, zero_point, sizeof(codes));
+  for (std::size_t i = 0; i < count; i += sizeof(codes)) {
+    row.stage(codes, std::min(sizeof(codes), count - i), out + i * row.element_bytes);
   }
+}
+
+void stage_line(const DepthwiseIntRow& row, const ConvShape& s, const WindowAxis& axis, const std::uint8_t* line,
+                std::uint8_t zero_point, std::int64_t width, char* out) {
+  const std::size_t channels = size(s.in_channels), pixel = channels * row.element_bytes;
+  if (line == nullptr) return stage_padding(row, zero_point, size(width) * channels, out);
   const bool adjacent = !axis.is_transposed && (!axis.is_sampled() || axis.stride == 1);
   for (std::int64_t at = 0; at < width;) {
     const std::int64_t i = axis.source(0, at);
     std::int64_t run = 1;
     if (i < 0) {
-      std::memset(out + size(at) * channels, zero_point, channels);
+      stage_padding(row, zero_point, channels, out + size(at) * pixel);
     } else {
       if (adjacent) run = std::min(width - at, axis.in - i);
-      std::memcpy(out + size(at) * channels, line + size(i) * channels, size(run) * channels);
+      row.stage(line + size(i) * channels, size(run) * channels, out + size(at) * pixel);
     }
     at += run;
   }
@@ -69,18 +76,19 @@ void copy_line(const ConvShape& s, const WindowAxis& axis, const std::uint8_t* l
 void run_rows(const DepthwiseIntRow& row, const ConvShape& s, const void* packed, const std::uint8_t* x,
               std::uint8_t zero_point, const EpilogueInt& epilogue, void* y, std::int64_t begin, std::int64_t end,
               char* scratch) {
-  const Layout l = layout_of(s);
+  const Layout l = layout_of(row, s);
   const WindowAxis vertical = height_axis(s), horizontal = width_axis(s);
-  const std::uint8_t** taps = reinterpret_cast<const std::uint8_t**>(scratch);
-  std::uint8_t* ring = reinterpret_cast<std::uint8_t*>(scratch) + l.ring;
-  std::memset(ring + size(l.ring_rows) * l.pitch, 0, kSlack);
+  const char** taps = reinterpret_cast<const char**>(scratch);
+  char* ring = scratch + l.ring;
+  std::memset(ring + size(l.ring_rows) * l.pitch, 0, l.slack);
 
   DepthwiseLine line;
   line.width = size(s.out_width);
   line.channels = size(s.in_channels);
   line.taps = taps;
   line.tap_count = taps_of(s);
-  line.step = size(horizontal.step()) * line.channels;
+  const std::size_t pixel_bytes = line.channels * row.element_bytes;
+  line.step = size(horizontal.step()) * pixel_bytes;
   line.packed = packed;
   std::int64_t image = -1, copied = 0;  // ring rows below `copied` are in place
   for (std::int64_t o = begin; o < end; ++o) {
@@ -92,11 +100,11 @@ void run_rows(const DepthwiseIntRow& row, const ConvShape& s, const void* packed
     for (copied = std::max(copied, first); copied < first + l.ring_rows; ++copied) {
       const std::int64_t i = vertical.source(0, copied);
       const std::uint8_t* from = i < 0 ? nullptr : x + size((image * s.in_height + i) * s.in_width) * line.channels;
-      copy_line(s, horizontal, from, zero_point, l.ring_width, ring + size(copied % l.ring_rows) * l.pitch);
+      stage_line(row, s, horizontal, from, zero_point, l.ring_width, ring + size(copied % l.ring_rows) * l.pitch);
     }
     for (std::int64_t t = 0; t < s.kernel_height * s.kernel_width; ++t) {
       const std::int64_t ring_row = (first + vertical.tap(t / s.kernel_width)) % l.ring_rows;
-      taps[t] = ring + size(ring_row) * l.pitch + size(horizontal.tap(t % s.kernel_width)) * line.channels;
+      taps[t] = ring + size(ring_row) * l.pitch + size(horizontal.tap(t % s.kernel_width)) * pixel_bytes;
     }
     const std::size_t pixel = size(o) * line.width;
     line.epilogue = epilogue_from(epilogue, pixel, 0);
@@ -124,13 +132,13 @@ void depthwise_int_pack(const DepthwiseIntRow& row, const ConvShape& shape, cons
   row.pack(codes, size(shape.in_channels), taps_of(shape), packed);
 }
 
-std::size_t depthwise_int_scratch_bytes(const ConvShape& shape, int threads) {
-  return layout_of(shape).total * static_cast<std::size_t>(std::max(threads, 1));
+std::size_t depthwise_int_scratch_bytes(const DepthwiseIntRow& row, const ConvShape& shape, int threads) {
+  return layout_of(row, shape).total * static_cast<std::size_t>(std::max(threads, 1));
 }
 
 void depthwise_int(const DepthwiseIntRow& row, const ConvShape& shape, const void* packed, const std::uint8_t* x,
                    std::uint8_t x_zero_point, const EpilogueInt& epilogue, void* y, void* scratch) {
-  const std::size_t per_thread = layout_of(shape).total;
+  const std::size_t per_thread = layout_of(row, shape).total;
   parallel_for(size(shape.batch * shape.out_height), 1, [&](std::size_t begin, std::size_t end) {
     run_rows(row, shape, packed, x, x_zero_point, epilogue, y, static_cast<std::int64_t>(begin),
              static_cast<std::int64_t>(end), static_cast<char*>(scratch) + size(thread_index()) * per_thread);

@@ -12,19 +12,23 @@
 
 namespace ctk::kernels {
 
-// One output row over padded input: output x of tap t reads channels at taps[t] + x * step.
+// One output row over padded, staged input: output x of tap t reads channels at taps[t] + x * step.
 struct DepthwiseLine {
   std::size_t width = 0, channels = 0;
-  const std::uint8_t* const* taps = nullptr;  // [kernel_height * kernel_width]; 16 bytes past a pixel may be read
-  std::size_t tap_count = 0, step = 0;        // step: bytes
-  const void* packed = nullptr;               // by the same row's pack()
-  EpilogueInt epilogue;                       // for pixel 0, channel 0; residual stride == channels
-  void* y = nullptr;                          // [width, channels] uint8 or float32
+  // [kernel_height * kernel_width]; one pixel and 16 elements past the last one may be read
+  const char* const* taps = nullptr;
+  std::size_t tap_count = 0, step = 0;  // step: bytes
+  const void* packed = nullptr;         // by the same row's pack()
+  EpilogueInt epilogue;                 // for pixel 0, channel 0; residual stride == channels
+  void* y = nullptr;                    // [width, channels] uint8 or float32
 };
 
 struct DepthwiseIntRow {
   Isa isa;
   const char* name;
+  std::size_t element_bytes;  // of a staged activation: 1 (uint8) or 2 (int16)
+  // Writes `count` activations in the staged type. Touches exactly count elements on both sides.
+  void (*stage)(const std::uint8_t* x, std::size_t count, void* staged);
   std::size_t (*packed_bytes)(std::size_t channels, std::size_t tap_count);
   // codes: int8 [channels, tap_count].
   void (*pack)(const std::int8_t* codes, std::size_t channels, std::size_t tap_count, void* packed);
@@ -37,7 +41,7 @@ std::size_t depthwise_int_packed_bytes(const DepthwiseIntRow& row, const ConvSha
 // codes: int8 [channels, kernel_height * kernel_width]; packed: 64-byte aligned.
 void depthwise_int_pack(const DepthwiseIntRow& row, const ConvShape& shape, const std::int8_t* codes, void* packed);
 // Bytes for all `threads` threads together.
-std::size_t depthwise_int_scratch_bytes(const ConvShape& shape, int threads);
+std::size_t depthwise_int_scratch_bytes(const DepthwiseIntRow& row, const ConvShape& shape, int threads);
 // Splits over threads by output rows. scratch: 64-byte aligned. Allocates nothing.
 void depthwise_int(const DepthwiseIntRow& row, const ConvShape& shape, const void* packed, const std::uint8_t* x,
                    std::uint8_t x_zero_point, const EpilogueInt& epilogue, void* y, void* scratch);

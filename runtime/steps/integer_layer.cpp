@@ -111,7 +111,7 @@ Status make_integer_layer(PlanBuilder& builder, const FusedLayer& fused, const C
     CTK_TRY(made->packed, builder.packed(layer.node, *made, shape, [&](void* packed) {
       kernels::depthwise_int_pack(*made->kernel, shape, codes.data(), packed);
     }));
-    made->scratch_bytes = kernels::depthwise_int_scratch_bytes(shape, builder.options().threads);
+    made->scratch_bytes = kernels::depthwise_int_scratch_bytes(*made->kernel, shape, builder.options().threads);
     step = std::move(made);
   } else {
     auto made = std::make_unique<ConvIntStep>();

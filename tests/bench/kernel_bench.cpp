@@ -128,7 +128,7 @@ void bench_float(const std::string& name, const ConvShape& s, const GemmFloatRow
 void bench_depthwise(const std::string& name, const ConvShape& s, const DepthwiseIntRow& row) {
   Data d(s);
   std::vector<char> packed = aligned(depthwise_int_packed_bytes(row, s));
-  std::vector<char> scratch = aligned(depthwise_int_scratch_bytes(s, threads()));
+  std::vector<char> scratch = aligned(depthwise_int_scratch_bytes(row, s, threads()));
   depthwise_int_pack(row, s, d.w.data(), start(packed));
   const double time =
       least_seconds([&] { depthwise_int(row, s, start(packed), d.x.data(), 3, d.e, d.y.data(), start(scratch)); });

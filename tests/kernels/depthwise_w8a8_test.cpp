@@ -11,7 +11,7 @@ namespace {
 
 std::vector<float> computed(const DepthwiseIntRow& row, const ConvCase& c) {
   const ConvShape& s = c.shape;
-  Buffer packed(depthwise_int_packed_bytes(row, s)), scratch(depthwise_int_scratch_bytes(s, threads()));
+  Buffer packed(depthwise_int_packed_bytes(row, s)), scratch(depthwise_int_scratch_bytes(row, s, threads()));
   depthwise_int_pack(row, s, c.w.data(), packed.data());
   const std::size_t count = static_cast<std::size_t>(s.pixels() * s.out_channels);
   auto y = run_into_output(c.epilogue, count, [&](const EpilogueInt& e, void* out) {
@@ -56,6 +56,37 @@ TEST(DepthwiseW8A8, EqualsTheDirectLoopsOnRandomShapes) {
     if (testing::Test::HasFatalFailure()) break;
   }
   set_threads(1);
+}
+
+// 3x3 windows have code of their own in rows: every width around a step, whole and broken blocks of 16 channels,
+// outputs with and without a clamp to apply.
+TEST(DepthwiseW8A8, EqualsTheDirectLoopsOn3x3Windows) {
+  const unsigned seed = 11;
+  Random random(seed);
+  for (int i = 0; i < 300; ++i) {
+    ConvCase c;
+    ConvShape& s = c.shape;
+    s.in_height = uniform(random, 1, 6);
+    s.in_width = 1 + i % 19;
+    s.groups = s.in_channels = s.out_channels = std::vector<int>{15, 16, 17, 32, 48}[static_cast<std::size_t>(i % 5)];
+    s.kernel_height = s.kernel_width = 3;
+    s.stride_height = s.stride_width = 1 + i / 5 % 2;
+    s.pad_top = s.pad_left = uniform(random, 0, 1);
+    c.zero_point = static_cast<std::uint8_t>(255 * (i % 2));
+    if (!complete(c, random, 1, 1, -128, 127)) continue;
+    if (i % 3 == 0) {
+      c.epilogue.value.zero_point = c.epilogue.value.low = 0;
+      c.epilogue.value.high = 255;
+    }
+    // Beyond 1 and far beyond int32: clamped while they are still floats.
+    if (i % 4 == 0) c.epilogue.multiplier.back() = 1.0f;
+    if (i % 8 == 0) c.epilogue.multiplier.back() = 1e9f;
+    const std::vector<float> want = expected(c);
+    for_each_native_row(depthwise_w8a8_rows(), [&](const DepthwiseIntRow& row, const std::string& name) {
+      ASSERT_EQ(computed(row, c), want) << name << ", seed " << seed << ", case " << i << ": " << text(s);
+    });
+    if (testing::Test::HasFatalFailure()) break;
+  }
 }
 
 TEST(DepthwiseW8A8, KeepsExtremeProductsExact) {
