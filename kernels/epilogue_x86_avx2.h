@@ -20,6 +20,7 @@ struct Finish16 {
   __m256i residual_zero;
   __m256i zero;    // int16
   __m128i low_u8;  // code clamp from below; the one from above is `high`
+  __m256i low_codes, high_codes;
 };
 
 inline Finish16 finish16_of(const EpilogueInt& e) {
@@ -34,6 +35,8 @@ inline Finish16 finish16_of(const EpilogueInt& e) {
   f.residual_zero = _mm256_set1_epi32(e.residual.residual_zero_point);
   f.zero = _mm256_set1_epi16(static_cast<short>(zero));
   f.low_u8 = _mm_set1_epi8(static_cast<char>(e.low));
+  f.low_codes = _mm256_set1_epi8(static_cast<char>(e.low));
+  f.high_codes = _mm256_set1_epi8(static_cast<char>(e.high));
   return f;
 }
 
@@ -103,6 +106,54 @@ inline void store16(const Finish16& f, const EpilogueInt& e, __m256i acc0, __m25
   } else {
     const __m128i codes = finish16_u8(f, acc0, acc1, multiplier0, multiplier1, residual);
     _mm_storeu_si128(static_cast<__m128i*>(y), codes);
+  }
+}
+
+// Whether sums of 16 columns become codes the short way: to uint8, no residual, and |multiplier| < 1, which keeps the
+// products within int32. The upper clamp may then wait for the codes: rounding is monotone and saturation keeps order.
+inline bool is_plain16(const EpilogueInt& e, __m256 multiplier0, __m256 multiplier1, std::size_t columns) {
+  const __m256 one = _mm256_set1_ps(1.0f), sign = _mm256_set1_ps(-0.0f);
+  const __m256 small0 = _mm256_cmp_ps(_mm256_andnot_ps(sign, multiplier0), one, _CMP_LT_OQ);
+  const __m256 small1 = _mm256_cmp_ps(_mm256_andnot_ps(sign, multiplier1), one, _CMP_LT_OQ);
+  return columns == 16 && !e.to_float && e.residual.data == nullptr &&
+         _mm256_movemask_ps(_mm256_and_ps(small0, small1)) == 0xff;
+}
+
+// Columns 0-3 8-11 | 4-7 12-15 as int16.
+inline __m256i plain16_words(const Finish16& f, __m256i acc0, __m256i acc1, __m256 multiplier0, __m256 multiplier1) {
+  const __m256i i0 = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_cvtepi32_ps(acc0), multiplier0));
+  const __m256i i1 = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_cvtepi32_ps(acc1), multiplier1));
+  return _mm256_adds_epi16(_mm256_packs_epi32(i0, i1), f.zero);
+}
+
+// Two such rows, 16 codes each: `a` in the lower half, `b` in the upper.
+inline __m256i plain16_codes(const Finish16& f, __m256i a, __m256i b) {
+  const __m256i mixed = _mm256_packus_epi16(a, b);
+  const __m256i codes = _mm256_permutevar8x32_epi32(mixed, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+  return _mm256_min_epu8(f.high_codes, _mm256_max_epu8(f.low_codes, codes));
+}
+
+// Rows row..row+M-1 of 16 columns. is_plain: as is_plain16() has it.
+template <std::size_t M>
+inline void store_rows16(const Finish16& f, const EpilogueInt& e, const __m256i (&acc)[M][2], __m256 multiplier0,
+                         __m256 multiplier1, bool is_plain, std::size_t row, std::size_t column, std::size_t columns,
+                         void* c, std::size_t c_stride) {
+  if (!is_plain) {
+    CTK_UNROLL
+    for (std::size_t i = 0; i < M; ++i) {
+      store16(f, e, acc[i][0], acc[i][1], multiplier0, multiplier1, row + i, column, columns, c, c_stride);
+    }
+    return;
+  }
+  std::uint8_t* y = static_cast<std::uint8_t*>(c) + row * c_stride + column;
+  CTK_UNROLL
+  for (std::size_t i = 0; i < M; i += 2, y += 2 * c_stride) {
+    const std::size_t next = i + 1 < M ? i + 1 : i;
+    const __m256i a = plain16_words(f, acc[i][0], acc[i][1], multiplier0, multiplier1);
+    const __m256i b = next == i ? a : plain16_words(f, acc[next][0], acc[next][1], multiplier0, multiplier1);
+    const __m256i codes = plain16_codes(f, a, b);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(y), _mm256_castsi256_si128(codes));
+    if (next != i) _mm_storeu_si128(reinterpret_cast<__m128i*>(y + c_stride), _mm256_extracti128_si256(codes, 1));
   }
 }
 

@@ -68,7 +68,7 @@ struct Block {
   std::size_t channel, channels;  // first; how many exist
   Sums bias;
   __m256 multiplier[2];
-  bool is_plain;  // 16 channels to codes, no residual, and no product beyond int32
+  bool is_plain;  // as is_plain16() has it
 };
 
 inline __m256i lane_order(const void* at, std::size_t half) {
@@ -96,11 +96,7 @@ Block block_at(const DepthwiseLine& line, std::size_t channel) {
   b.bias = {lane_order(bias, 0), lane_order(bias, 1)};
   b.multiplier[0] = _mm256_castsi256_ps(lane_order(multiplier, 0));
   b.multiplier[1] = _mm256_castsi256_ps(lane_order(multiplier, 1));
-  const __m256 one = _mm256_set1_ps(1.0f), sign = _mm256_set1_ps(-0.0f);
-  const __m256 small0 = _mm256_cmp_ps(_mm256_andnot_ps(sign, b.multiplier[0]), one, _CMP_LT_OQ);
-  const __m256 small1 = _mm256_cmp_ps(_mm256_andnot_ps(sign, b.multiplier[1]), one, _CMP_LT_OQ);
-  const bool are_small = _mm256_movemask_ps(_mm256_and_ps(small0, small1)) == 0xff;
-  b.is_plain = b.channels == kChannels && !e.to_float && e.residual.data == nullptr && are_small;
+  b.is_plain = is_plain16(e, b.multiplier[0], b.multiplier[1], b.channels);
   return b;
 }
 

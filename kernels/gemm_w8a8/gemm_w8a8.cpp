@@ -43,6 +43,8 @@ void run_rows(const GemmIntRow& row, const GemmInt& g, std::size_t m_begin, std:
               std::size_t n_end, char* scratch) {
   const std::size_t block = block_rows(row, g.k), pitch = staged_pitch(row, g.k);
   const bool in_place = reads_in_place(row, g);
+  // Rows that follow each other here and there are staged in one go: calls would cost more than short rows.
+  const bool is_seamless = !in_place && g.a_stride == g.k && pitch == g.k * row.element_bytes;
   const void** pointers = reinterpret_cast<const void**>(scratch);
   char* staged = scratch + round_up(block * sizeof(void*), 64);
   const std::size_t no_offset = 0;
@@ -55,11 +57,12 @@ void run_rows(const GemmIntRow& row, const GemmInt& g, std::size_t m_begin, std:
   s.c_stride = g.c_stride;
   for (std::size_t begin = m_begin; begin < m_end; begin += block) {
     s.m = std::min(block, m_end - begin);
+    if (is_seamless) row.stage(g.a + begin * g.a_stride, s.m * g.k, staged);
     for (std::size_t i = 0; i < s.m; ++i) {
       const std::uint8_t* a = g.a + (begin + i) * g.a_stride;
       char* copy = staged + i * pitch;
       pointers[i] = in_place ? static_cast<const void*>(a) : copy;
-      if (in_place) continue;
+      if (in_place || is_seamless) continue;
       row.stage(a, g.k, copy);
       std::memset(copy + g.k * row.element_bytes, 0, pitch - g.k * row.element_bytes);
     }

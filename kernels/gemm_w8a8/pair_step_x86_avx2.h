@@ -16,6 +16,10 @@ inline void widen(const std::uint8_t* x, std::size_t count, void* staged) {
     const __m128i codes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(x + i));
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i), _mm256_cvtepu8_epi16(codes));
   }
+  for (; i + 8 <= count; i += 8) {
+    const __m128i codes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(x + i));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i), _mm_cvtepu8_epi16(codes));
+  }
   for (; i < count; ++i) out[i] = x[i];
 }
 

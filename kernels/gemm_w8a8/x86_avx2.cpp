@@ -42,6 +42,7 @@ struct Panel {
   std::size_t column, columns;
   __m256i bias0, bias1;
   __m256 multiplier0, multiplier1;
+  bool is_plain;
 };
 
 inline __m256i widened(const std::int8_t* w) {
@@ -78,11 +79,8 @@ void tile(const GemmStaged& g, const Finish16& finish, const Panel& panel, std::
       }
     }
   }
-  CTK_UNROLL
-  for (std::size_t i = 0; i < M; ++i) {
-    store16(finish, g.epilogue, acc[i][0], acc[i][1], panel.multiplier0, panel.multiplier1, row + i, panel.column,
-            panel.columns, g.c, g.c_stride);
-  }
+  store_rows16<M>(finish, g.epilogue, acc, panel.multiplier0, panel.multiplier1, panel.is_plain, row, panel.column,
+                  panel.columns, g.c, g.c_stride);
 }
 
 Panel panel_at(const GemmStaged& g, std::size_t column, std::size_t n_end) {
@@ -99,6 +97,7 @@ Panel panel_at(const GemmStaged& g, std::size_t column, std::size_t n_end) {
   panel.bias1 = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(bias + 8));
   panel.multiplier0 = _mm256_loadu_ps(multiplier);
   panel.multiplier1 = _mm256_loadu_ps(multiplier + 8);
+  panel.is_plain = is_plain16(g.epilogue, panel.multiplier0, panel.multiplier1, columns);
   return panel;
 }
 

@@ -55,11 +55,8 @@ void tile(const GemmStaged& g, const Finish16& finish, std::size_t row, std::siz
     }
   }
   const __m256 multiplier0 = _mm256_loadu_ps(multiplier), multiplier1 = _mm256_loadu_ps(multiplier + 8);
-  CTK_UNROLL
-  for (std::size_t i = 0; i < M; ++i) {
-    store16(finish, g.epilogue, acc[i][0], acc[i][1], multiplier0, multiplier1, row + i, column, columns, g.c,
-            g.c_stride);
-  }
+  store_rows16<M>(finish, g.epilogue, acc, multiplier0, multiplier1,
+                  is_plain16(g.epilogue, multiplier0, multiplier1, columns), row, column, columns, g.c, g.c_stride);
 }
 
 void run_staged(const GemmStaged& g, std::size_t n_begin, std::size_t n_end) {

@@ -184,16 +184,24 @@ inline void transform_output(const std::int32_t* m, __m256i bias, __m256i y[4]) 
 void finish_panel(const WinogradBlock& b, const Finish16& finish, const std::int32_t* m, std::size_t column,
                   std::size_t columns, const std::int32_t* bias, const float* multiplier) {
   const __m256 multiplier0 = _mm256_loadu_ps(multiplier), multiplier1 = _mm256_loadu_ps(multiplier + 8);
+  const bool is_plain = is_plain16(b.epilogue, multiplier0, multiplier1, columns);
   for (std::size_t ty = 0; ty < b.tile_rows; ++ty) {
     for (std::size_t tx = 0; tx < b.tile_columns; ++tx, m += kSumsPitch) {
       __m256i y0[4], y1[4];
       transform_output(m, load(bias), y0);
       transform_output(m + 8, load(bias + 8), y1);
-      for (std::size_t i = 0; i < 4; ++i) {
-        const std::size_t y = 2 * ty + i / 2, x = 2 * tx + i % 2;
-        if (y >= b.height || x >= b.width) continue;
-        store16(finish, b.epilogue, y0[i], y1[i], multiplier0, multiplier1, y * b.c_width + x, column, columns, b.c,
-                b.c_stride);
+      for (std::size_t dy = 0; dy < 2 && 2 * ty + dy < b.height; ++dy) {
+        const std::size_t pixel = (2 * ty + dy) * b.c_width + 2 * tx;
+        const __m256i both[2][2] = {{y0[2 * dy], y1[2 * dy]}, {y0[2 * dy + 1], y1[2 * dy + 1]}};
+        if (is_plain && 2 * tx + 1 < b.width) {
+          store_rows16<2>(finish, b.epilogue, both, multiplier0, multiplier1, true, pixel, column, columns, b.c,
+                          b.c_stride);
+          continue;
+        }
+        for (std::size_t dx = 0; dx < 2 && 2 * tx + dx < b.width; ++dx) {
+          store16(finish, b.epilogue, both[dx][0], both[dx][1], multiplier0, multiplier1, pixel + dx, column, columns,
+                  b.c, b.c_stride);
+        }
       }
     }
   }

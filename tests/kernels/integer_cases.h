@@ -66,6 +66,12 @@ inline Epilogue random_epilogue(Random& random, std::size_t rows, std::size_t co
     e.bias.push_back(uniform(random, -20000, 20000));
     e.multiplier.push_back(static_cast<float>(uniform(random, 1, 1000)) * 0.2f / typical);
   }
+  // Now and then a product at the edge of what a row may convert the short way, or far beyond int32.
+  if (uniform(random, 0, 7) == 0) {
+    const float large[] = {1.0f, -1.0f, 3e4f, 1e9f};
+    e.multiplier[static_cast<std::size_t>(uniform(random, 0, static_cast<int>(columns) - 1))] =
+        large[uniform(random, 0, 3)];
+  }
   EpilogueInt& v = e.value;
   v.to_float = uniform(random, 0, 3) == 0;
   v.zero_point =
