@@ -9,6 +9,7 @@
 #include "compress/bench_suites/timing.h"
 #include "core/parallel.h"
 #include "core/random.h"
+#include "core/tensor.h"
 #include "kernels/attention/attention.h"
 #include "kernels/select.h"
 
@@ -53,14 +54,15 @@ Status bench_point(const BenchOptions& options, const kernels::AttentionRow& row
   std::vector<float> y(q.size());
   const kernels::CacheShape shape{variant.form, p.kv_heads, p.size, p.size, (p.context + 15) / 16 * 16};
   const std::size_t scale_bytes = shape.scale_count() * sizeof(float);
-  PageBuffer memory(shape.key_bytes() + shape.value_bytes() + 2 * scale_bytes);
-  if (memory.data() == nullptr) return no_memory(shape.key_bytes() + shape.value_bytes() + 2 * scale_bytes);
+  const std::shared_ptr<void> held = allocate_aligned(shape.key_bytes() + shape.value_bytes() + 2 * scale_bytes);
+  if (held == nullptr) return no_memory(shape.key_bytes() + shape.value_bytes() + 2 * scale_bytes);
+  char* const memory = static_cast<char*>(held.get());
 
   kernels::KvAppend append;
   append.cache.shape = shape;
-  append.cache.keys = memory.data();
-  append.cache.values = memory.data() + shape.key_bytes();
-  append.cache.key_scales = reinterpret_cast<float*>(memory.data() + shape.key_bytes() + shape.value_bytes());
+  append.cache.keys = memory;
+  append.cache.values = memory + shape.key_bytes();
+  append.cache.key_scales = reinterpret_cast<float*>(memory + shape.key_bytes() + shape.value_bytes());
   append.cache.value_scales = append.cache.key_scales + shape.scale_count();
   append.tokens = p.context;
   append.keys = keys.data();
@@ -80,8 +82,8 @@ Status bench_point(const BenchOptions& options, const kernels::AttentionRow& row
   a.y = y.data();
   a.q_stride = a.y_stride = p.heads * p.size;
   const std::size_t scratch_bytes = kernels::attention_scratch_bytes(row, a);
-  PageBuffer scratch(scratch_bytes);
-  if (scratch.data() == nullptr) return no_memory(scratch_bytes);
+  const std::shared_ptr<void> scratch = allocate_aligned(scratch_bytes);
+  if (scratch == nullptr) return no_memory(scratch_bytes);
 
   const bool is_decode = p.queries == 1;
   BenchRow result;
@@ -94,7 +96,7 @@ Status bench_point(const BenchOptions& options, const kernels::AttentionRow& row
   const std::size_t pairs = p.queries * a.past + p.queries * (p.queries + 1) / 2;
   result.ops = static_cast<std::int64_t>(4 * p.heads * p.size * pairs);
   time_row(
-      options.seconds, 1, [&] { kernels::attention(row, a, scratch.data()); }, result);
+      options.seconds, 1, [&] { kernels::attention(row, a, scratch.get()); }, result);
   emit(result);
   if (is_decode) return {};
   result.row = "attn.append." + shape_name(p) + ".n" + std::to_string(p.queries);
