@@ -34,7 +34,7 @@ struct FormContext {
 };
 
 // Shapes that follow from the declared inputs whatever their open dimensions are bound to; undefined (no dimensions)
-// where nothing follows. Empty when no pool of the graph asks for them.
+// where nothing follows. Empty when no window of the graph asks for them.
 std::vector<Shape> fixed_sizes(const Graph& graph);
 
 using Form = Status (*)(FormContext&, NodeId);
@@ -50,7 +50,6 @@ Status lower_conv_transpose(FormContext& c, NodeId id);
 Status lower_gemm(FormContext& c, NodeId id);
 Status normalize_pad(FormContext& c, NodeId id);
 Status lower_pad(FormContext& c, NodeId id);
-Status lower_pool(FormContext& c, NodeId id);      // AveragePool, MaxPool
 Status lower_quantize(FormContext& c, NodeId id);  // QuantizeLinear, DequantizeLinear
 Status normalize_resize(FormContext& c, NodeId id);
 Status normalize_upsample(FormContext& c, NodeId id);
@@ -61,5 +60,6 @@ Status normalize_softmax(FormContext& c, NodeId id);
 Status lower_softmax(FormContext& c, NodeId id);
 Status normalize_split(FormContext& c, NodeId id);
 Status lower_split(FormContext& c, NodeId id);
+Status lower_window(FormContext& c, NodeId id);  // AveragePool, Conv, MaxPool
 
 }  // namespace ctk::graph::onnx

@@ -1,6 +1,7 @@
-// Windows written so that every reader sizes them alike. Three forms mean different networks to ONNX Runtime, to onnx's
+// Windows written so that every reader sizes them alike. Four forms mean different networks to ONNX Runtime, to onnx's
 // shape inference and to the operator's specification, which window_of() follows:
-// - auto_pad SAME_* of a pool with dilations: ONNX Runtime's padding leaves the dilation out;
+// - auto_pad SAME_* with dilations: ONNX Runtime's pools leave the dilation out of the padding, its Conv refuses it;
+// - auto_pad SAME_* with a stride above the kernel: ONNX Runtime pads by less than nothing, or refuses that;
 // - ceil_mode where the last window would start in the padding: onnx's inference counts it, nobody computes it;
 // - auto_pad SAME_* of a ConvTranspose with output_padding: onnx's inference adds the output_padding once more.
 // Explicit pads and rounding down say the same without room for doubt. A pool whose input size is open stays as it was.
@@ -22,12 +23,35 @@ bool has_other_than(const Node& node, const char* attribute, std::int64_t neutra
   return std::any_of(values.begin(), values.end(), [&](std::int64_t v) { return v != neutral; });
 }
 
-bool is_misread(const Node& node) {
-  return is_same_padded(node) && has_other_than(node, "dilations", 1);
+// Spatial sizes of the kernel: as the attribute, or the weight (or the codes it is dequantized from), tells.
+std::vector<std::int64_t> kernel_of(const Graph& graph, const Node& node) {
+  std::vector<std::int64_t> kernel = node.attributes.get_ints("kernel_shape");
+  if (!kernel.empty() || node.inputs.size() < 2 || !node.inputs[1].is_valid()) return kernel;
+  ValueId weight = node.inputs[1];
+  if (const NodeId producer = graph.value(weight).producer; producer.is_valid()) {
+    if (graph.node(producer).op == Op::DequantizeLinear) weight = graph.node(producer).inputs[0];
+  }
+  if (!weight.is_valid() || !graph.value(weight).shape) return kernel;
+  const DeclaredShape& shape = *graph.value(weight).shape;
+  for (std::size_t d = 2; d < shape.size(); ++d) kernel.push_back(shape[d].size);
+  return kernel;
+}
+
+// auto_pad SAME_* with dilations, or with kernels that leave part of a stride unread.
+bool is_misread(const Graph& graph, const Node& node) {
+  if (node.op != Op::Conv && node.op != Op::AveragePool && node.op != Op::MaxPool) return false;
+  if (!is_same_padded(node)) return false;
+  if (has_other_than(node, "dilations", 1)) return true;
+  const std::vector<std::int64_t> kernel = kernel_of(graph, node), strides = node.attributes.get_ints("strides");
+  for (std::size_t d = 0; d < std::min(kernel.size(), strides.size()); ++d) {
+    if (strides[d] > kernel[d]) return true;
+  }
+  return false;
 }
 
 bool rounds_up(const Node& node) {
-  return !is_same_padded(node) && node.attributes.get_int("ceil_mode", 0) != 0;
+  return (node.op == Op::AveragePool || node.op == Op::MaxPool) && !is_same_padded(node) &&
+         node.attributes.get_int("ceil_mode", 0) != 0;
 }
 
 // Shape of an input as declared, or else as inferred; only the batch may be open, and comes as 1.
@@ -70,14 +94,6 @@ bool can_round_down(const Node& node, Window& window) {
   return true;
 }
 
-// The weight, or the codes that it is dequantized from.
-ValueId weight_of(const FormContext& c, NodeId id) {
-  const ValueId weight = c.input(id, 1);
-  if (!weight.is_valid() || !c.graph.value(weight).producer.is_valid()) return weight;
-  const NodeId producer = c.graph.value(weight).producer;
-  return c.graph.node(producer).op == Op::DequantizeLinear ? c.input(producer, 0) : weight;
-}
-
 Result<std::vector<InferredValue>> infer_bound(const Graph& graph, std::int64_t open_size) {
   std::vector<Shape> shapes;
   for (ValueId input : graph.inputs()) {
@@ -94,7 +110,7 @@ std::vector<Shape> fixed_sizes(const Graph& graph) {
   const auto& order = graph.order();
   const bool is_asked = std::any_of(order.begin(), order.end(), [&](NodeId id) {
     const Node& node = graph.node(id);
-    return (node.op == Op::AveragePool || node.op == Op::MaxPool) && (is_misread(node) || rounds_up(node));
+    return is_misread(graph, node) || rounds_up(node);
   });
   if (!is_asked) return {};
   const auto one = infer_bound(graph, 1), two = infer_bound(graph, 2);
@@ -108,14 +124,15 @@ std::vector<Shape> fixed_sizes(const Graph& graph) {
   return sizes;
 }
 
-Status lower_pool(FormContext& c, NodeId id) {
+Status lower_window(FormContext& c, NodeId id) {
   const Node& node = c.graph.node(id);
-  if (!is_misread(node) && !rounds_up(node)) return {};
+  const bool is_same_misread = is_misread(c.graph, node);
+  if (!is_same_misread && !rounds_up(node)) return {};
   const std::optional<Shape> x = known_shape(c, c.input(id, 0));
   if (!x) return {};
-  auto window = window_of(node, *x, node.attributes.get_ints("kernel_shape"));
+  auto window = window_of(node, *x, kernel_of(c.graph, node));
   if (!window) return {};  // an illegal node is carried as it is
-  if (is_misread(node)) {
+  if (is_same_misread) {
     set_pads(c.graph.node(id), *window);
     c.graph.node(id).attributes.erase("ceil_mode");
     return {};
@@ -134,9 +151,7 @@ Status lower_conv_transpose(FormContext& c, NodeId id) {
   const Node& node = c.graph.node(id);
   if (!is_same_padded(node) || !has_other_than(node, "output_padding", 0)) return {};
   if (!node.attributes.get_ints("output_shape").empty()) return {};
-  std::vector<std::int64_t> kernel = node.attributes.get_ints("kernel_shape");
-  const std::optional<Shape> w = known_shape(c, weight_of(c, id));
-  if (kernel.empty() && w && w->size() > 2) kernel.assign(w->begin() + 2, w->end());
+  const std::vector<std::int64_t> kernel = kernel_of(c.graph, node);
   // The pads are what kernels reach past the stride, whatever the input's size.
   const auto window = transposed_window_of(node, Shape(kernel.size() + 2, 1), kernel);
   if (window) set_pads(c.graph.node(id), *window);

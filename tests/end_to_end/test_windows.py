@@ -49,6 +49,17 @@ def test_a_dilated_pool_has_the_specified_size_in_the_written_file(job, op, opse
     expect_same_network(compress_model(job, model, {"x": x}), x[:4], (4, 2, 2, 3))
 
 
+@pytest.mark.parametrize("auto_pad", ["SAME_UPPER", "SAME_LOWER"])
+@pytest.mark.parametrize("kernel, stride, dilation", [(1, 3, 1), (2, 2, 2)])
+def test_a_same_padded_layer_reads_what_its_written_file_reads(job, auto_pad, kernel, stride, dilation):
+    # Left to auto_pad, ONNX Runtime shifts the first by one element and refuses the second.
+    size = -(-6 // stride)
+    model = one_layer("Conv", {"W": gaussian(3, 2, kernel, kernel)}, ["N", 2, 6, 6], ["N", 3, size, size],
+                      auto_pad=auto_pad, strides=[stride] * 2, dilations=[dilation] * 2)
+    x = gaussian(16, 2, 6, 6, seed=2)
+    expect_same_network(compress_model(job, model, {"x": x}), x[:4], (4, 3, size, size))
+
+
 @pytest.mark.parametrize("op", ["MaxPool", "AveragePool"])
 def test_a_window_in_the_padding_does_not_count_for_the_checker(job, op):
     # Rows 8, kernel 1, stride 2: rounding up, a fifth window would start at row 8 of 8.

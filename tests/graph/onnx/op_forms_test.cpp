@@ -389,6 +389,17 @@ TEST(OpForms, APoolWithDilationsIsWrittenWithTheSpecifiedPads) {
   EXPECT_EQ(ints_of(upper, "pads"), (std::vector<std::int64_t>{1, 2}));
 }
 
+// 6 elements, kernel 1, stride 3: 2 windows at 0 and 3. ONNX Runtime pads by 3 + 1 - 6 = -2 and reads 1 and 4.
+TEST(OpForms, AStrideAboveTheKernelIsWrittenWithoutNegativePads) {
+  OneNode model(17, "Conv", {"x", "W"}, {1, 1, 6});
+  model.floats("W", {1, 1, 1}, {1});
+  set_ints(model.self(), "strides", {3});
+  set_text(model.self(), "auto_pad", "SAME_UPPER");
+  const auto node = written_node(must_read(model), 17);
+  EXPECT_FALSE(has(node, "auto_pad"));
+  EXPECT_EQ(ints_of(node, "pads"), (std::vector<std::int64_t>{0, 0}));
+}
+
 TEST(OpForms, APoolWithoutDilationsKeepsItsAutoPad) {
   OneNode model(19, "MaxPool", {"x"}, {1, 1, 5});
   set_ints(model.self(), "kernel_shape", {3});
