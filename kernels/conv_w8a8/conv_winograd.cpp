@@ -1,6 +1,7 @@
 #include "kernels/conv_w8a8/conv_winograd.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "core/parallel.h"
 #include "kernels/conv_w8a8/strip.h"
@@ -14,6 +15,8 @@ namespace {
 // for that cache are read from afar once a block: blocks are then larger and fewer.
 constexpr std::size_t kScratchBytes = 160 << 10, kLargeScratchBytes = 352 << 10, kSmallWeightBytes = 256 << 10;
 constexpr std::int64_t kMostTiles = 48;
+constexpr std::size_t kMostLargeWeightBytes = 1536 << 10, kHeaderBytes = 64;
+constexpr std::int64_t kLeastLargeTiles = 4;
 constexpr std::size_t kSlack = 16;  // elements
 
 std::size_t size(std::int64_t value) {
@@ -26,12 +29,43 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
 }
 
-Staging staging_of(const GemmIntRow& row) {
-  return {row.winograd->stage, sizeof(std::int16_t)};
+Staging staging_of(const WinogradRow& winograd) {
+  return {winograd.stage, sizeof(std::int16_t)};
 }
 
-std::size_t weight_bytes(const ConvShape& s) {
-  return size(32 * s.in_channels * s.out_channels);
+std::int64_t tiles_of(const ConvShape& s, std::int64_t tile) {
+  return s.batch * ceil_div(s.out_height, tile) * ceil_div(s.out_width, tile);
+}
+
+// Products per input and output channel; also what transformed weights of one such pair take, in elements.
+std::int64_t places_of(const WinogradRow& winograd) {
+  return static_cast<std::int64_t>((winograd.tile + 2) * (winograd.tile + 2));
+}
+
+std::size_t weight_bytes(const WinogradRow& winograd, const ConvShape& s) {
+  return size(places_of(winograd) * 2 * s.in_channels * s.out_channels);
+}
+
+// The larger tiles where they save products, borders included, and their weights are no burden for the caches. Whether
+// the weights fit them shows when they are packed: their first bytes say so.
+const WinogradRow* large_of(const GemmIntRow& row, const ConvShape& s) {
+  const WinogradRow* large = row.winograd_large;
+  if (large == nullptr || weight_bytes(*large, s) > kMostLargeWeightBytes) return nullptr;
+  const std::int64_t tiles = tiles_of(s, static_cast<std::int64_t>(large->tile));
+  const std::int64_t small = tiles_of(s, static_cast<std::int64_t>(row.winograd->tile)) * places_of(*row.winograd);
+  return tiles >= kLeastLargeTiles && 5 * tiles * places_of(*large) <= 4 * small ? large : nullptr;
+}
+
+struct Packed {
+  const WinogradRow& winograd;
+  const void* weights;
+};
+
+Packed packed_of(const GemmIntRow& row, const ConvShape& s, const void* packed) {
+  const WinogradRow* large = large_of(row, s);
+  if (large == nullptr) return {*row.winograd, packed};
+  const char* bytes = static_cast<const char*>(packed);
+  return {bytes[0] != 0 ? *large : *row.winograd, bytes + kHeaderBytes};
 }
 
 // Tiles of one block: some full rows of tiles, or a stretch of one row.
@@ -39,17 +73,30 @@ struct Tiles {
   std::int64_t rows = 1, columns = 1;
 };
 
-Tiles block_of(const GemmIntRow& row, const ConvShape& s) {
-  const std::int64_t width = ceil_div(s.out_width, 2), height = ceil_div(s.out_height, 2);
-  const std::size_t bytes = weight_bytes(s) <= kSmallWeightBytes ? kScratchBytes : kLargeScratchBytes;
-  std::int64_t most = static_cast<std::int64_t>(row.winograd->m_step);
-  while (most < kMostTiles && row.winograd->scratch_bytes(size(s.in_channels), size(most + 1)) <= bytes) ++most;
+Tiles block_of(const WinogradRow& winograd, const ConvShape& s) {
+  const std::int64_t tile = static_cast<std::int64_t>(winograd.tile);
+  const std::int64_t width = ceil_div(s.out_width, tile), height = ceil_div(s.out_height, tile);
+  const bool is_small = weight_bytes(winograd, s) <= kSmallWeightBytes;
+  const std::size_t bytes = is_small ? kScratchBytes : kLargeScratchBytes;
+  std::int64_t most = static_cast<std::int64_t>(winograd.m_step);
+  while (most < kMostTiles && winograd.scratch_bytes(size(s.in_channels), size(most + 1)) <= bytes) ++most;
   if (width > most) return {1, most};
   return {std::min(height, most / width), width};
 }
 
+std::size_t strip_bytes_of(const WinogradRow& winograd, const ConvShape& s, const Tiles& t) {
+  const std::int64_t tile = static_cast<std::int64_t>(winograd.tile);
+  return round_up(Strip(staging_of(winograd), s, true, kSlack).bytes(tile * t.rows, tile * t.columns), 64);
+}
+
+std::size_t scratch_bytes_of(const WinogradRow& winograd, const ConvShape& s) {
+  const Tiles t = block_of(winograd, s);
+  return strip_bytes_of(winograd, s, t) +
+         round_up(winograd.scratch_bytes(size(s.in_channels), size(t.rows * t.columns)), 64);
+}
+
 struct Job {
-  const GemmIntRow& row;
+  const WinogradRow& winograd;
   const ConvShape& shape;
   Strip strip;
   Tiles block;
@@ -63,7 +110,8 @@ struct Job {
   // Tiles [row, row + t.rows) x [column, column + t.columns) of one image.
   void run(std::int64_t image, std::int64_t tile_row, std::int64_t tile_column, const Tiles& t, std::size_t n_begin,
            std::size_t n_end, char* scratch) const {
-    const OutputBlock out{image, 2 * tile_row, 2 * tile_column, 2 * t.rows, 2 * t.columns};
+    const std::int64_t tile = static_cast<std::int64_t>(winograd.tile);
+    const OutputBlock out{image, tile * tile_row, tile * tile_column, tile * t.rows, tile * t.columns};
     strip.stage(out, x, x_zero_point, scratch);
     WinogradBlock b;
     b.tile_rows = size(t.rows);
@@ -80,7 +128,7 @@ struct Job {
     b.epilogue = epilogue_from(epilogue, first, 0);
     b.c = output_from(epilogue, y, first * b.c_stride);
     b.scratch = scratch + strip_bytes;
-    row.winograd->run(b, n_begin, n_end);
+    winograd.run(b, n_begin, n_end);
   }
 };
 
@@ -92,32 +140,51 @@ bool takes_winograd(const GemmIntRow& row, const ConvShape& s) {
                     s.dilation_width == 1 && size(s.in_channels) <= kWinogradMostChannels;
   if (!fits || size(s.in_channels) < row.winograd_channels) return false;
   // Transformed weights are 3.6 times as large: they must be met often, or stay in the second-level cache.
-  const std::int64_t tiles = s.batch * ceil_div(s.out_height, 2) * ceil_div(s.out_width, 2);
-  return tiles >= 32 || (tiles >= 4 && weight_bytes(s) <= 2 * kSmallWeightBytes);
+  const std::int64_t tiles = tiles_of(s, static_cast<std::int64_t>(row.winograd->tile));
+  return tiles >= 32 || (tiles >= 4 && weight_bytes(*row.winograd, s) <= 2 * kSmallWeightBytes);
 }
 
 std::size_t conv_winograd_packed_bytes(const GemmIntRow& row, const ConvShape& s) {
-  return row.winograd->packed_bytes(size(s.out_channels), size(s.in_channels));
+  const std::size_t bytes = row.winograd->packed_bytes(size(s.out_channels), size(s.in_channels));
+  const WinogradRow* large = large_of(row, s);
+  if (large == nullptr) return bytes;
+  return kHeaderBytes + std::max(bytes, large->packed_bytes(size(s.out_channels), size(s.in_channels)));
 }
 
 void conv_winograd_pack(const GemmIntRow& row, const ConvShape& s, const std::int8_t* codes, void* packed) {
-  row.winograd->pack(codes, size(s.out_channels), size(s.in_channels), packed);
+  const std::size_t n = size(s.out_channels), channels = size(s.in_channels);
+  const WinogradRow* large = large_of(row, s);
+  if (large == nullptr) return row.winograd->pack(codes, n, channels, packed);
+  const bool fits = large->fits(codes, n, channels);
+  char* bytes = static_cast<char*>(packed);
+  std::memset(bytes, 0, kHeaderBytes);
+  bytes[0] = fits ? 1 : 0;
+  (fits ? *large : *row.winograd).pack(codes, n, channels, bytes + kHeaderBytes);
 }
 
 std::size_t conv_winograd_scratch_bytes(const GemmIntRow& row, const ConvShape& s) {
-  const Tiles t = block_of(row, s);
-  return round_up(Strip(staging_of(row), s, true, kSlack).bytes(2 * t.rows, 2 * t.columns), 64) +
-         round_up(row.winograd->scratch_bytes(size(s.in_channels), size(t.rows * t.columns)), 64);
+  const WinogradRow* large = large_of(row, s);
+  const std::size_t bytes = scratch_bytes_of(*row.winograd, s);
+  return large == nullptr ? bytes : std::max(bytes, scratch_bytes_of(*large, s));
 }
 
 void conv_winograd(const GemmIntRow& row, const ConvShape& s, const void* packed, const std::uint8_t* x,
                    std::uint8_t x_zero_point, const EpilogueInt& epilogue, void* y, void* scratch) {
-  const Strip strip(staging_of(row), s, true, kSlack);
-  const Tiles block = block_of(row, s);
-  const Job job{row,    s, strip,        block,    round_up(strip.bytes(2 * block.rows, 2 * block.columns), 64),
-                packed, x, x_zero_point, epilogue, y};
+  const auto [winograd, weights] = packed_of(row, s, packed);
+  const Tiles block = block_of(winograd, s);
+  const Job job{winograd,
+                s,
+                Strip(staging_of(winograd), s, true, kSlack),
+                block,
+                strip_bytes_of(winograd, s, block),
+                weights,
+                x,
+                x_zero_point,
+                epilogue,
+                y};
   const std::size_t per_thread = conv_winograd_scratch_bytes(row, s), n = size(s.out_channels);
-  const std::int64_t height = ceil_div(s.out_height, 2), width = ceil_div(s.out_width, 2);
+  const std::int64_t tile = static_cast<std::int64_t>(winograd.tile);
+  const std::int64_t height = ceil_div(s.out_height, tile), width = ceil_div(s.out_width, tile);
   const std::int64_t team = threads(), stretches = ceil_div(width, block.columns), lines = s.batch * height;
 
   // Units: rows of tiles, or stretches of them; each thread joins neighbouring rows into blocks.
@@ -139,9 +206,8 @@ void conv_winograd(const GemmIntRow& row, const ConvShape& s, const void* packed
   };
   const std::int64_t units = lines * stretches;
   // Few tiles: threads share them and divide the output channels.
-  if (team > 1 && n >= 2 * row.winograd->n_step &&
-      lines * width < 4 * team * static_cast<std::int64_t>(row.winograd->m_step)) {
-    return parallel_for(n, row.winograd->n_step,
+  if (team > 1 && n >= 2 * winograd.n_step && lines * width < 4 * team * static_cast<std::int64_t>(winograd.m_step)) {
+    return parallel_for(n, winograd.n_step,
                         [&](std::size_t begin, std::size_t end) { run_units(0, units, begin, end); });
   }
   parallel_for(size(units), 1, [&](std::size_t begin, std::size_t end) {

@@ -59,6 +59,7 @@ struct GemmIntRow {
   // the same bits; null: nothing.
   const WinogradRow* winograd = nullptr;
   std::size_t winograd_channels = 0;
+  const WinogradRow* winograd_large = nullptr;  // the same with larger tiles, for weights that fit it; null: nothing
 };
 
 std::span<const GemmIntRow> gemm_w8a8_rows();

@@ -126,7 +126,7 @@ void run_staged(const GemmStaged& g, std::size_t n_begin, std::size_t n_end) {
 
 }  // namespace
 
-extern const WinogradRow winograd_w8a8_6x16_x86_avx2;
+extern const WinogradRow winograd_w8a8_6x16_x86_avx2, winograd_w8a8_4x4_x86_avx2;
 extern const GemmIntRow gemm_w8a8_6x16_x86_avx2;
 constinit const GemmIntRow gemm_w8a8_6x16_x86_avx2{
     .isa = Isa::x86_avx2,
@@ -141,6 +141,7 @@ constinit const GemmIntRow gemm_w8a8_6x16_x86_avx2{
     .run_staged = run_staged,
     .winograd = &winograd_w8a8_6x16_x86_avx2,
     .winograd_channels = 8,
+    .winograd_large = &winograd_w8a8_4x4_x86_avx2,
 };
 
 }  // namespace ctk::kernels

@@ -167,6 +167,63 @@ TEST(ConvW8A8, KeepsTheLargestSumsOfThreeByThreeWindowsExact) {
   });
 }
 
+// Tiles of 4x4 outputs carry sums 64 times too large: of 255 * -128 they hold nine times 114 channels, since
+// 64 * 9 * 114 * 255 * 128 = 2143272960 < 2^31, and no more. What does not fit takes another way to the same bits.
+TEST(ConvW8A8, KeepsSumsExactOnBothSidesOfWhatFitsLargeTiles) {
+  for (const std::int64_t channels : {113, 114, 115, 116, 117}) {
+    for (const int weight : {-128, 127}) {
+      ConvCase c;
+      ConvShape& s = c.shape;
+      s.in_height = s.in_width = 10;
+      s.out_height = s.out_width = 8;
+      s.in_channels = channels;
+      s.kernel_height = s.kernel_width = 3;
+      c.x.assign(static_cast<std::size_t>(100 * channels), 255);
+      c.w.assign(static_cast<std::size_t>(9 * channels), static_cast<std::int8_t>(weight));
+      c.epilogue.bias = {1};
+      c.epilogue.multiplier = {1.0f};
+      c.epilogue.value.to_float = true;
+      c.epilogue.value.low_f = -1e9f;
+      c.epilogue.value.high_f = 1e9f;
+      const float want = static_cast<float>(9 * channels * 255 * weight + 1);
+      for_each_native_row(gemm_w8a8_rows(), [&](const GemmIntRow& row, const std::string& name) {
+        EXPECT_EQ(computed(row, c), std::vector<float>(64, want)) << name << ", " << channels << " of " << weight;
+      });
+    }
+  }
+}
+
+// The inputs that drive each of the 36 transformed inputs and weights to its end: 255 where the transform adds.
+TEST(ConvW8A8, KeepsTheLargestTransformedInputsAndWeightsExact) {
+  constexpr int inputs[6][6] = {{4, 0, -5, 0, 1, 0},  {0, -4, -4, 1, 1, 0}, {0, 4, -4, -1, 1, 0},
+                                {0, -2, -1, 2, 1, 0}, {0, 2, -1, -2, 1, 0}, {0, 4, 0, -5, 0, 1}};
+  constexpr int weights[6][3] = {{6, 0, 0}, {-4, -4, -4}, {-4, 4, -4}, {1, 2, 4}, {1, -2, 4}, {0, 0, 3}};
+  Random random(1);
+  for (int place = 0; place < 72; ++place) {
+    const int u = place / 2 / 6, v = place / 2 % 6, sign = place % 2 == 0 ? 1 : -1;
+    ConvCase c;
+    ConvShape& s = c.shape;
+    s.in_height = s.in_width = 10;
+    s.in_channels = 16;
+    s.out_channels = 17;
+    s.kernel_height = s.kernel_width = 3;
+    ASSERT_TRUE(complete(c, random, 0, 0, -128, 127));
+    for (int at = 0; at < 100 * 16; ++at) {
+      const int y = at / 160, x = at / 16 % 10;
+      const bool adds = y < 6 && x < 6 && sign * inputs[u][y] * inputs[v][x] > 0;
+      c.x[static_cast<std::size_t>(at)] = adds ? 255 : 0;
+    }
+    for (int at = 0; at < 17 * 16 * 9; ++at) {
+      const int product = weights[u][at / 3 % 3] * weights[v][at % 3];
+      c.w[static_cast<std::size_t>(at)] = static_cast<std::int8_t>(product > 0 ? 127 : -128);
+    }
+    const std::vector<float> want = expected(c);
+    for_each_native_row(gemm_w8a8_rows(), [&](const GemmIntRow& row, const std::string& name) {
+      EXPECT_EQ(computed(row, c), want) << name << ", place " << place;
+    });
+  }
+}
+
 TEST(ConvW8A8, PadsWithTheInputZeroPointSoThatPaddingMeansZero) {
   // 1x1 input of code 10, zero point 4, 3x3 weights all 1, one pixel of padding: eight taps read 4.
   // Sum 8 * 4 + 10 = 42; bias -4 * 9 = -36 takes the zero point out: 6 = 10 - 4.
