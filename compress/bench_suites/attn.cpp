@@ -2,6 +2,7 @@
 //   decode:  one token against `ctx` positions, again and again the same.
 //   prefill: `n` tokens at once, each with those before it; writing them into the cache is timed apart (append).
 #include <cmath>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -57,6 +58,7 @@ Status bench_point(const BenchOptions& options, const kernels::AttentionRow& row
   const std::shared_ptr<void> held = allocate_aligned(shape.key_bytes() + shape.value_bytes() + 2 * scale_bytes);
   if (held == nullptr) return no_memory(shape.key_bytes() + shape.value_bytes() + 2 * scale_bytes);
   char* const memory = static_cast<char*>(held.get());
+  std::memset(memory, 0, shape.key_bytes() + shape.value_bytes() + 2 * scale_bytes);
 
   kernels::KvAppend append;
   append.cache.shape = shape;

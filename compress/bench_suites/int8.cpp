@@ -13,6 +13,7 @@
 #include "core/cpu_isa.h"
 #include "core/parallel.h"
 #include "core/random.h"
+#include "core/tensor.h"
 #include "kernels/gemm_w8a8/gemm_w8a8.h"
 #include "kernels/select.h"
 #include "runtime/cpu_executor.h"
@@ -34,26 +35,27 @@ Status bench_product(const BenchOptions& options, std::size_t m, std::size_t k, 
   for (std::uint8_t& code : x) code = static_cast<std::uint8_t>(random.below(256));
   const std::size_t packed_bytes = row.packed_bytes(k, (k + row.k_step - 1) / row.k_step * row.k_step);
   const std::size_t scratch_bytes = kernels::gemm_int_scratch_bytes(row, k) * static_cast<std::size_t>(threads());
-  PageBuffer packed(packed_bytes), scratch(scratch_bytes), y(m * k * sizeof(float));
-  if (packed.data() == nullptr || scratch.data() == nullptr || y.data() == nullptr) {
+  const auto packed = allocate_aligned(packed_bytes), scratch = allocate_aligned(scratch_bytes),
+             y = allocate_aligned(m * k * sizeof(float));
+  if (packed == nullptr || scratch == nullptr || y == nullptr) {
     return input_error("bench: --suite int8: expected " + std::to_string(packed_bytes + scratch_bytes + 4 * m * k) +
                        " bytes of free memory, found less. Close other programs, or use --quick");
   }
-  row.pack(w.data(), k, k, packed.data());
+  row.pack(w.data(), k, k, packed.get());
   const std::vector<std::int32_t> bias(k, 0);
   const std::vector<float> multiplier(k, 1e-4f);
   kernels::GemmInt g;
   g.m = m;
   g.n = g.k = g.a_stride = g.c_stride = k;
   g.a = x.data();
-  g.packed = packed.data();
+  g.packed = packed.get();
   g.epilogue.bias = bias.data();
   g.epilogue.multiplier = multiplier.data();
   g.epilogue.zero_point = 128;
   g.epilogue.to_float = to_float;
   g.epilogue.low_f = -std::numeric_limits<float>::infinity();
   g.epilogue.high_f = std::numeric_limits<float>::infinity();
-  g.c = y.data();
+  g.c = y.get();
   BenchRow result;
   result.row = "gemm8.M" + std::to_string(m) + ".K" + std::to_string(k);
   result.variant = to_float ? "u8s8-f32" : "u8s8-u8";
@@ -61,7 +63,7 @@ Status bench_product(const BenchOptions& options, std::size_t m, std::size_t k, 
   result.bytes = static_cast<std::int64_t>(k * k);
   result.ops = static_cast<std::int64_t>(2 * m * k * k);
   time_row(
-      options.seconds, 1, [&] { kernels::gemm_int(row, g, scratch.data()); }, result);
+      options.seconds, 1, [&] { kernels::gemm_int(row, g, scratch.get()); }, result);
   emit(result);
   return {};
 }
