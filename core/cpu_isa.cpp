@@ -1,5 +1,9 @@
 #include "core/cpu_isa.h"
 
+#if defined(__aarch64__) && defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
 #include <unistd.h>
 
 #include <array>
@@ -51,8 +55,8 @@ bool host_supports(Isa isa) {
     default:
       return false;
   }
-#elif defined(__aarch64__) && defined(__ARM_FEATURE_DOTPROD)
-  return isa == Isa::arm_neondot;
+#elif defined(__aarch64__) && defined(__linux__)
+  return isa == Isa::arm_neondot && (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
 #else
   return false;
 #endif

@@ -1,5 +1,5 @@
 // The AVX-512 VNNI row once more, from the same source, on emulated instructions (kernels/intrinsics_x86.h).
-#if __has_include(<simde/x86/avx512.h>)
+#if defined(__x86_64__) && __has_include(<simde/x86/avx512.h>)
 
 #pragma GCC optimize("O1")  // the emulation is long code
 #pragma GCC diagnostic ignored "-Wpsabi"

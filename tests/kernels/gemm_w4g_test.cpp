@@ -14,7 +14,7 @@
 
 namespace ctk::kernels {
 namespace test {
-// emulated_gemm_w4g_x86_*_test.cpp; null where the emulation's headers (libsimde-dev) are missing.
+// emulated_gemm_w4g_x86_*_test.cpp; null where the emulation's headers (libsimde-dev) are missing, and on ARM.
 const GemmW4Row* emulated_w4g_avxvnni();
 const GemmW4Row* emulated_w4g_avx512vnni();
 }  // namespace test

@@ -226,7 +226,7 @@ TEST(GemmW8A8, RoundsTwiceWhenAResidualIsAdded) {
 }
 
 TEST(GemmW8A8, RunsEmulatedRowsOnHostsWithoutTheirInstructions) {
-  if (emulated_avxvnni() == nullptr) GTEST_SKIP() << "libsimde-dev is not installed";
+  if (emulated_avxvnni() == nullptr) GTEST_SKIP() << "libsimde-dev is not installed, or not on x86";
   EXPECT_EQ(emulated_avxvnni()->isa, Isa::x86_avxvnni);
   EXPECT_EQ(emulated_avx512vnni()->isa, Isa::x86_avx512vnni);
 }

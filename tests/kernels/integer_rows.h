@@ -9,7 +9,7 @@
 
 namespace ctk::kernels::test {
 
-// emulated_x86_*_test.cpp; null where the emulation's headers (libsimde-dev) are missing.
+// emulated_x86_*_test.cpp; null where the emulation's headers (libsimde-dev) are missing, and on ARM.
 const GemmIntRow* emulated_avxvnni();
 const GemmIntRow* emulated_avx512vnni();
 

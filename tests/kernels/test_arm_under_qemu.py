@@ -1,0 +1,41 @@
+"""The kernels' own tests once more for 64-bit ARM: built by a cross compiler, run whole by qemu."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from conftest import ROOT
+
+SHARDS = os.cpu_count() or 1
+
+
+def missing_packages() -> list[str]:
+    found = {"g++-aarch64-linux-gnu": shutil.which("aarch64-linux-gnu-g++"), "qemu-user": shutil.which("qemu-aarch64"),
+             "googletest": pathlib.Path("/usr/src/googletest/CMakeLists.txt").exists(), "cmake": shutil.which("cmake")}
+    return [package for package, is_there in found.items() if not is_there]
+
+
+@pytest.fixture(scope="module")
+def arm_tests() -> pathlib.Path:
+    missing = missing_packages()
+    if missing:
+        pytest.skip("make test does not install a second compiler; to run this: apt-get install " + " ".join(missing))
+    for command in (["cmake", "--preset", "aarch64"], ["cmake", "--build", "--preset", "aarch64"]):
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=900)
+        assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    return ROOT / "build/aarch64/bin/test_kernels"
+
+
+def run(tests: pathlib.Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess:
+    command = ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu", str(tests), *arguments]
+    return subprocess.run(command, env={**os.environ, **variables}, capture_output=True, text=True, timeout=900)
+
+
+def test_every_row_for_arm_gives_the_scalars_bits(arm_tests):
+    with ThreadPoolExecutor(SHARDS) as pool:
+        shards = [pool.submit(run, arm_tests, GTEST_TOTAL_SHARDS=str(SHARDS), GTEST_SHARD_INDEX=str(i)) for i in range(SHARDS)]
+    done = [shard.result() for shard in shards]
+    assert [d.returncode for d in done] == [0] * SHARDS, "".join(d.stdout[-4000:] + d.stderr[-2000:] for d in done)
