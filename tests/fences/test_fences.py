@@ -130,7 +130,7 @@ def test_every_kernel_kind_is_tested():
 
 def test_isa_objects_hand_no_code_to_the_rest_of_the_program():
     """A weak symbol compiled for AVX could be the copy the linker keeps for everybody, and crash older processors."""
-    objects = sorted((ROOT / "build/release").rglob("x86_*.cpp.o"))
+    objects = [*sorted((ROOT / "build/release").rglob("x86_*.cpp.o")), *sorted((ROOT / "build/aarch64").rglob("arm_*.cpp.o"))]
     if not objects or not shutil.which("nm"):
         pytest.skip("no objects in build/release, or no nm")
     listed = subprocess.run(["nm", "-C", "--defined-only", "-A", *map(str, objects)], capture_output=True, text=True, check=True).stdout

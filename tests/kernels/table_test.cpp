@@ -4,6 +4,7 @@
 #include <set>
 
 #include "kernels/gemm_fp32/gemm_fp32.h"
+#include "kernels/gemm_w8a8/gemm_w8a8.h"
 #include "kernels/select.h"
 
 namespace ctk::kernels {
@@ -26,6 +27,12 @@ TEST(KernelTable, PutsTheScalarRowFirstOfEachKind) {
     }
   }
   EXPECT_GE(kinds.size(), 9u);
+}
+
+// tests/kernels/test_arm_under_qemu.py runs this on processors with and without the instruction set.
+TEST(KernelTable, RunsArmRowsWhereTheProcessorHasThem) {
+  if (!host_supports(Isa::arm_neondot)) GTEST_SKIP() << "this processor lacks arm_neondot";
+  EXPECT_EQ(select(gemm_w8a8_rows(), host_isas()).isa, Isa::arm_neondot);
 }
 
 struct FakeRow {

@@ -29,8 +29,8 @@ def arm_tests() -> pathlib.Path:
     return ROOT / "build/aarch64/bin/test_kernels"
 
 
-def run(tests: pathlib.Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess:
-    command = ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu", str(tests), *arguments]
+def run(tests: pathlib.Path, *arguments: str, processor: str = "max", **variables: str) -> subprocess.CompletedProcess:
+    command = ["qemu-aarch64", "-cpu", processor, "-L", "/usr/aarch64-linux-gnu", str(tests), *arguments]
     return subprocess.run(command, env={**os.environ, **variables}, capture_output=True, text=True, timeout=900)
 
 
@@ -39,3 +39,9 @@ def test_every_row_for_arm_gives_the_scalars_bits(arm_tests):
         shards = [pool.submit(run, arm_tests, GTEST_TOTAL_SHARDS=str(SHARDS), GTEST_SHARD_INDEX=str(i)) for i in range(SHARDS)]
     done = [shard.result() for shard in shards]
     assert [d.returncode for d in done] == [0] * SHARDS, "".join(d.stdout[-4000:] + d.stderr[-2000:] for d in done)
+
+
+def test_the_processor_is_asked_whether_it_has_dot_products(arm_tests):
+    one = "--gtest_filter=KernelTable.RunsArmRowsWhereTheProcessorHasThem"
+    assert "[  PASSED  ] 1 test." in run(arm_tests, one).stdout
+    assert "this processor lacks arm_neondot" in run(arm_tests, one, processor="cortex-a53").stdout
