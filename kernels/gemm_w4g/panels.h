@@ -1,4 +1,4 @@
-// The packed weights of every x86 row: panels of 16 columns, one after the other, each
+// The packed weights of every vector row: panels of 16 columns, one after the other, each
 //
 //   scales       fp16  [groups][16]                         padded to 64 bytes
 //   zero points  uint8 [groups][16]    affine only          padded to 64 bytes

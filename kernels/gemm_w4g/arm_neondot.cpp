@@ -1,0 +1,177 @@
+// gemm_w4g on ARM's dot products: sdot of codes 0..15 by digits, four k and four columns at once, unpacked from the
+// panels (panels.h) in registers as they stream by. A tile is up to four lines (rows times digits) by 16 columns: 16
+// sums, and eight unpacked vectors for every 32 sdot.
+#if defined(__aarch64__)
+
+#include "kernels/gemm_w4g/gemm_w4g.h"
+
+#include "kernels/gemm_w4g/stage_arm_neon.h"
+
+namespace ctk::kernels {
+namespace {
+
+constexpr std::size_t kBlockBytes = 256 * 1024;  // of staged activations: a share of the second cache
+constexpr std::size_t kLeastRows = 12, kMostRows = 60;
+
+// Column vector v of every line: codes by quad l of x.
+template <std::size_t V>
+inline void add_quads(int32x4_t (&dots)[V][4], std::size_t v, uint8x16_t codes, int8x16_t x) {
+  const int8x16_t w = vreinterpretq_s8_u8(codes);
+  dots[0][v] = vdotq_laneq_s32(dots[0][v], w, x, 0);
+  if constexpr (V > 1) dots[1][v] = vdotq_laneq_s32(dots[1][v], w, x, 1);
+  if constexpr (V > 2) dots[2][v] = vdotq_laneq_s32(dots[2][v], w, x, 2);
+  if constexpr (V > 3) dots[3][v] = vdotq_laneq_s32(dots[3][v], w, x, 3);
+}
+
+// Where a group's sums start: the zero points' part.
+template <std::size_t V>
+inline void start_group(int32x4_t (&dots)[V][4], const std::int32_t* corrections, const std::uint8_t* zero_points) {
+  CTK_UNROLL
+  for (std::size_t v = 0; v < 4; ++v) {
+    int32x4_t zero = vdupq_n_s32(1);
+    if (zero_points != nullptr) {
+      std::uint32_t four;
+      std::memcpy(&four, zero_points + 4 * v, sizeof(four));
+      const uint16x8_t words = vmovl_u8(vreinterpret_u8_u32(vdup_n_u32(four)));
+      zero = vreinterpretq_s32_u32(vmovl_u16(vget_low_u16(words)));
+    }
+    CTK_UNROLL
+    for (std::size_t l = 0; l < V; ++l) dots[l][v] = vmulq_n_s32(zero, corrections[l]);
+  }
+}
+
+inline float32x4_t scales_at(const char* halves) {
+  uint16x4_t bits;
+  std::memcpy(&bits, halves, sizeof(bits));
+  return vcvt_f32_f16(vreinterpret_f16_u16(bits));
+}
+
+inline void load_columns(const float* from, std::size_t columns, float32x4_t (&out)[4]) {
+  float buffer[kColumns] = {};
+  if (columns < kColumns) std::memcpy(buffer, from, columns * sizeof(float));
+  for (std::size_t v = 0; v < 4; ++v) out[v] = vld1q_f32((columns < kColumns ? buffer : from) + 4 * v);
+}
+
+void finish(const GemmW4& g, std::size_t row, std::size_t column, std::size_t columns, float32x4_t (&y)[4]) {
+  const EpilogueFloat& e = g.epilogue;
+  float32x4_t residual[4];
+  if (e.residual != nullptr) load_columns(e.residual + row * e.residual_stride + column, columns, residual);
+  float buffer[kColumns];
+  float* c = g.c + row * g.c_stride + column;
+  float* to = columns < kColumns ? buffer : c;
+  for (std::size_t v = 0; v < 4; ++v) {
+    if (e.residual != nullptr) y[v] = vaddq_f32(y[v], residual[v]);
+    vst1q_f32(to + 4 * v, clamp_real(y[v], vdupq_n_f32(e.low), vdupq_n_f32(e.high)));
+  }
+  if (columns < kColumns) std::memcpy(c, buffer, columns * sizeof(float));
+}
+
+// V / D rows, the first of them `row` of C, by 16 columns, of which `columns` exist.
+template <std::size_t V, std::size_t D>
+void tile(const GemmW4& g, const PanelLayout& layout, const Staged& x, std::size_t row, std::size_t column,
+          std::size_t columns) {
+  const char* panel = static_cast<const char*>(g.packed) + column / kColumns * layout.bytes;
+  float32x4_t out[V / D][4];
+  for (std::size_t v = 0; v < 4; ++v) out[0][v] = vdupq_n_f32(0.0f);
+  if (g.epilogue.bias != nullptr) load_columns(g.epilogue.bias + column, columns, out[0]);
+  for (std::size_t r = 1; r < V / D; ++r) {
+    for (std::size_t v = 0; v < 4; ++v) out[r][v] = out[0][v];
+  }
+  const std::uint8_t* codes = reinterpret_cast<const std::uint8_t*>(panel + layout.codes);
+  const std::uint8_t* zero_points = reinterpret_cast<const std::uint8_t*>(panel + layout.zero_points);
+  const std::int8_t* quads = x.codes;
+  for (std::size_t group = 0; group < layout.groups; ++group) {
+    int32x4_t dots[V][4];
+    start_group<V>(dots, x.corrections + group * kLines, g.shape.is_affine ? zero_points + group * kColumns : nullptr);
+    const std::size_t steps = smaller(layout.group_steps, layout.steps - group * layout.group_steps);
+    for (std::size_t s = 0; s < steps; ++s, codes += kStepBytes, quads += 2 * kLines * kQuad) {
+      const int8x16_t x0 = vld1q_s8(quads), x1 = vld1q_s8(quads + kLines * kQuad);
+      CTK_UNROLL
+      for (std::size_t v = 0; v < 4; ++v) {
+        const uint8x16_t both = vld1q_u8(codes + 16 * v);
+        add_quads<V>(dots, v, vandq_u8(both, vdupq_n_u8(15)), x0);
+        add_quads<V>(dots, v, vshrq_n_u8(both, 4), x1);
+      }
+    }
+    const char* scales = panel + group * kColumns * sizeof(std::uint16_t);
+    CTK_UNROLL
+    for (std::size_t v = 0; v < 4; ++v) {
+      const float32x4_t scale = scales_at(scales + 4 * v * sizeof(std::uint16_t));
+      CTK_UNROLL
+      for (std::size_t l = 0; l < V; ++l) {
+        float32x4_t& y = out[l / D][v];
+        y = vfmaq_f32(y, vcvtq_f32_s32(dots[l][v]), vmulq_n_f32(scale, x.scales[group * kLines + l]));
+      }
+    }
+  }
+  for (std::size_t r = 0; r < V / D; ++r) finish(g, row + r, column, columns, out[r]);
+}
+
+template <std::size_t D>
+void run_digits(const GemmW4& g, const void* staged, std::size_t m_begin, std::size_t rows, std::size_t n_begin,
+                std::size_t n_end) {
+  const PanelLayout layout = layout_of(g.shape);
+  for (std::size_t column = n_begin; column < n_end; column += kColumns) {
+    const std::size_t columns = smaller(kColumns, n_end - column);
+    for (std::size_t m = 0; m < rows; m += tile_rows(D)) {
+      const Staged x = staged_tile(layout, staged, m / tile_rows(D));
+      const std::size_t height = smaller(tile_rows(D), rows - m), row = m_begin + m;
+      if (height == 1) tile<D, D>(g, layout, x, row, column, columns);
+      if constexpr (D <= 2) {
+        if (height == 2) tile<2 * D, D>(g, layout, x, row, column, columns);
+      }
+      if constexpr (D == 1) {
+        if (height == 3) tile<3, D>(g, layout, x, row, column, columns);
+        if (height == 4) tile<4, D>(g, layout, x, row, column, columns);
+      }
+    }
+  }
+}
+
+std::size_t block_rows(const W4Shape& s, int digits) {
+  const std::size_t rows = tile_rows(static_cast<std::size_t>(digits)), bytes = tile_bytes(layout_of(s));
+  const std::size_t fitting = bytes == 0 ? kMostRows : kBlockBytes / bytes * rows;
+  return fitting < kLeastRows ? kLeastRows : smaller(fitting, kMostRows);
+}
+
+std::size_t staged_bytes(const W4Shape& s, int digits, std::size_t rows) {
+  const std::size_t height = tile_rows(static_cast<std::size_t>(digits));
+  return (rows + height - 1) / height * tile_bytes(layout_of(s));
+}
+
+void stage(const GemmW4& g, const float* a, std::size_t, std::size_t begin, std::size_t end, void* staged) {
+  if (g.digits == 1) stage_rows<1>(g, a, begin, end, staged);
+  if (g.digits == 2) stage_rows<2>(g, a, begin, end, staged);
+  if (g.digits == 3) stage_rows<3>(g, a, begin, end, staged);
+}
+
+std::size_t scratch_bytes(const W4Shape&, int) {
+  return 0;
+}
+
+void run(const GemmW4& g, const void* staged, std::size_t m_begin, std::size_t rows, std::size_t n_begin,
+         std::size_t n_end, void*) {
+  if (g.digits == 1) run_digits<1>(g, staged, m_begin, rows, n_begin, n_end);
+  if (g.digits == 2) run_digits<2>(g, staged, m_begin, rows, n_begin, n_end);
+  if (g.digits == 3) run_digits<3>(g, staged, m_begin, rows, n_begin, n_end);
+}
+
+}  // namespace
+
+extern const GemmW4Row gemm_w4g_4x16_arm_neondot;
+constinit const GemmW4Row gemm_w4g_4x16_arm_neondot{
+    .isa = Isa::arm_neondot,
+    .name = "gemm_w4g_4x16_arm_neondot",
+    .n_step = kColumns,
+    .packed_bytes = packed_bytes,
+    .pack = pack,
+    .block_rows = block_rows,
+    .staged_bytes = staged_bytes,
+    .stage = stage,
+    .scratch_bytes = scratch_bytes,
+    .run = run,
+};
+
+}  // namespace ctk::kernels
+
+#endif
