@@ -8,6 +8,8 @@
 
 #include <cstring>
 
+#include "kernels/convert/transpose.h"
+
 namespace ctk::kernels {
 namespace {
 
@@ -92,84 +94,28 @@ inline void transpose_16x16(const std::uint8_t* x, std::size_t x_stride, std::ui
   for (std::size_t i = 0; i < 16; ++i) _mm_storeu_si128(reinterpret_cast<__m128i*>(y + i * y_stride), a[i]);
 }
 
-inline void transpose_block(const float* x, std::size_t xs, float* y, std::size_t ys) {
-  transpose_8x8(x, xs, y, ys);
-}
-inline void transpose_block(const std::uint8_t* x, std::size_t xs, std::uint8_t* y, std::size_t ys) {
-  transpose_16x16(x, xs, y, ys);
-}
-
-template <class T>
-void transpose_plain(const T* x, T* y, std::size_t rows, std::size_t columns, std::size_t row_begin,
-                     std::size_t row_end, std::size_t column_begin, std::size_t column_end) {
-  for (std::size_t c = column_begin; c < column_end; ++c) {
-    for (std::size_t r = row_begin; r < row_end; ++r) y[c * rows + r] = x[r * columns + c];
+struct Floats {
+  static constexpr std::size_t kSize = 8;
+  static void turn(const float* x, std::size_t xs, float* y, std::size_t ys) { transpose_8x8(x, xs, y, ys); }
+};
+struct Bytes {
+  static constexpr std::size_t kSize = 16;
+  static void turn(const std::uint8_t* x, std::size_t xs, std::uint8_t* y, std::size_t ys) {
+    transpose_16x16(x, xs, y, ys);
   }
-}
-
-template <class T, std::size_t R>
-void transpose_few_rows(const T* x, T* y, std::size_t columns) {
-  for (std::size_t c = 0; c < columns; ++c) {
-    for (std::size_t r = 0; r < R; ++r) y[c * R + r] = x[r * columns + c];
-  }
-}
-
-template <class T, std::size_t C>
-void transpose_few_columns(const T* x, T* y, std::size_t rows) {
-  for (std::size_t c = 0; c < C; ++c) {
-    for (std::size_t r = 0; r < rows; ++r) y[c * rows + r] = x[r * C + c];
-  }
-}
-
-// [rows, columns] -> [columns, rows].
-template <class T>
-void transpose(const T* x, T* y, std::size_t rows, std::size_t columns) {
-  constexpr std::size_t kBlock = sizeof(T) == 1 ? 16 : 8;
-  if (rows == 1 || columns == 1) {
-    if (rows * columns != 0) std::memcpy(y, x, rows * columns * sizeof(T));
-    return;
-  }
-  switch (rows) {
-    case 2:
-      return transpose_few_rows<T, 2>(x, y, columns);
-    case 3:
-      return transpose_few_rows<T, 3>(x, y, columns);
-    case 4:
-      return transpose_few_rows<T, 4>(x, y, columns);
-    default:
-      break;
-  }
-  switch (columns) {
-    case 2:
-      return transpose_few_columns<T, 2>(x, y, rows);
-    case 3:
-      return transpose_few_columns<T, 3>(x, y, rows);
-    case 4:
-      return transpose_few_columns<T, 4>(x, y, rows);
-    default:
-      break;
-  }
-  const std::size_t whole_rows = rows / kBlock * kBlock, whole_columns = columns / kBlock * kBlock;
-  for (std::size_t c = 0; c < whole_columns; c += kBlock) {
-    for (std::size_t r = 0; r < whole_rows; r += kBlock) {
-      transpose_block(x + r * columns + c, columns, y + c * rows + r, rows);
-    }
-  }
-  transpose_plain(x, y, rows, columns, whole_rows, rows, 0, columns);
-  transpose_plain(x, y, rows, columns, 0, whole_rows, whole_columns, columns);
-}
+};
 
 void to_channels_last_f32(const float* x, float* y, std::size_t channels, std::size_t pixels) {
-  transpose(x, y, channels, pixels);
+  transpose<Floats>(x, y, channels, pixels);
 }
 void to_channels_first_f32(const float* x, float* y, std::size_t channels, std::size_t pixels) {
-  transpose(x, y, pixels, channels);
+  transpose<Floats>(x, y, pixels, channels);
 }
 void to_channels_last_u8(const std::uint8_t* x, std::uint8_t* y, std::size_t channels, std::size_t pixels) {
-  transpose(x, y, channels, pixels);
+  transpose<Bytes>(x, y, channels, pixels);
 }
 void to_channels_first_u8(const std::uint8_t* x, std::uint8_t* y, std::size_t channels, std::size_t pixels) {
-  transpose(x, y, pixels, channels);
+  transpose<Bytes>(x, y, pixels, channels);
 }
 
 }  // namespace
