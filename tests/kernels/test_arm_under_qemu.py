@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
@@ -45,3 +46,31 @@ def test_the_processor_is_asked_whether_it_has_dot_products(arm_tests):
     one = "--gtest_filter=KernelTable.RunsArmRowsWhereTheProcessorHasThem"
     assert "[  PASSED  ] 1 test." in run(arm_tests, one).stdout
     assert "this processor lacks arm_neondot" in run(arm_tests, one, processor="cortex-a53").stdout
+
+
+FUSED = re.compile(r"\bfn?m(add|sub|la|ls)\b")
+ROUNDED_TWICE = ("gemm_w8a8", "depthwise_w8a8", "eltwise", "pool", "convert", "lookup")
+ROUNDED_ONCE = ("gemm_fp32", "gemm_w4g", "depthwise_fp32")
+
+
+def code_of(kind: str, source: str) -> str:
+    file = ROOT / "build/aarch64/kernels/CMakeFiles/ctk_kernels.dir" / kind / f"{source}.cpp.o"
+    return subprocess.run(["aarch64-linux-gnu-objdump", "-d", "-r", file], capture_output=True, text=True, check=True).stdout
+
+
+def reference_of(kind: str) -> str:
+    return "scalar" if (ROOT / f"kernels/{kind}/scalar.cpp").exists() else kind
+
+
+@pytest.mark.parametrize("kind", ROUNDED_TWICE)
+def test_products_that_are_rounded_before_they_are_added_are_not_fused(arm_tests, kind):
+    """ARM's compilers fuse across statements unless told not to; the x86 rows and the exported file do not."""
+    assert FUSED.findall(code_of(kind, reference_of(kind)) + code_of(kind, "arm_neondot")) == []
+
+
+@pytest.mark.parametrize("kind", ROUNDED_ONCE)
+def test_float_products_are_fused_by_one_instruction(arm_tests, kind):
+    for source in (reference_of(kind), "arm_neondot"):
+        code = code_of(kind, source)
+        assert FUSED.search(code), source
+        assert "fmaf" not in code  # the library's function: right, and a hundred times slower
