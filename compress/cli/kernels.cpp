@@ -63,6 +63,9 @@ Result<std::vector<Line>> lines() {
     }
   }
   add_winograd(list);
+  for (const kernels::KernelInfo& info : kernels::foreign_kernels()) {
+    list.push_back({info, false, "for another family of processors: " + std::string(name_of(info.isa))});
+  }
   return list;
 }
 

@@ -45,6 +45,9 @@ std::vector<Row> kernel_rows() {
   for (const kernels::KernelInfo& info : kernels::all_kernels()) {
     rows.push_back({info.name, info.kind, host_supports(info.isa) ? "" : std::string(name_of(info.isa))});
   }
+  for (const kernels::KernelInfo& info : kernels::foreign_kernels()) {
+    rows.push_back({info.name, info.kind, std::string(name_of(info.isa)) + ", another family of processors"});
+  }
   return rows;
 }
 

@@ -299,10 +299,21 @@ def test_forcing_a_dot_product_set_leaves_the_other_kinds_on_avx2(compress_run, 
     assert {chosen[kind] for kind in ("depthwise_w8a8", "eltwise", "pool", "gemm_fp32")} == {"x86_avx2"}
 
 
+def test_rows_of_other_processors_are_named_and_never_taken(compress_run):
+    rows = json.loads(compress_run("kernels", "--why", "--json").out)["kernels"]
+    foreign = [row for row in rows if row["why"].startswith("for another family of processors: ")]
+    family = "arm_" if any(row["chosen"] and row["isa"].startswith("x86_") for row in rows) else "x86_"
+    assert {row["kind"] for row in foreign} >= {"gemm_w8a8", "gemm_w4a8", "gemm_w4g", "depthwise_w8a8", "pool", "lookup"}
+    assert all(row["isa"].startswith(family) and not row["chosen"] for row in foreign)
+    listed = json.loads(compress_run("list", "kernels", "--json").out)["kernels"]
+    needs = {row["name"]: row["needs"] for row in listed}
+    assert all(needs[row["name"]] == f"{row['isa']}, another family of processors" for row in foreign)
+
+
 def test_the_winograd_row_is_listed(compress_run):
     rows = json.loads(compress_run("kernels", "--why", "--json").out)["kernels"]
     winograd = [row for row in rows if row["kind"] == "winograd_w8a8"]
-    if not any(row["isa"].startswith("x86") for row in rows):
+    if not any(row["isa"].startswith("x86") and "another family" not in row["why"] for row in rows):
         pytest.skip("only the x86 rows have one")
     taken = next(row for row in rows if row["kind"] == "gemm_w8a8" and row["chosen"])
     assert winograd and all(row["why"] for row in winograd)

@@ -29,10 +29,28 @@ TEST(KernelTable, PutsTheScalarRowFirstOfEachKind) {
   EXPECT_GE(kinds.size(), 9u);
 }
 
+#if defined(__aarch64__)
 // tests/kernels/test_arm_under_qemu.py runs this on processors with and without the instruction set.
 TEST(KernelTable, RunsArmRowsWhereTheProcessorHasThem) {
   if (!host_supports(Isa::arm_neondot)) GTEST_SKIP() << "this processor lacks arm_neondot";
   EXPECT_EQ(select(gemm_w8a8_rows(), host_isas()).isa, Isa::arm_neondot);
+}
+#endif
+
+TEST(KernelTable, NamesTheRowsOfOtherProcessorsWithoutHavingThem) {
+  std::set<std::string> own, kinds, foreign_kinds;
+  for (const KernelInfo& info : all_kernels()) {
+    own.insert(info.name);
+    kinds.insert(info.kind);
+  }
+  for (const KernelInfo& info : foreign_kernels()) {
+    EXPECT_FALSE(own.contains(info.name)) << info.name;
+    EXPECT_FALSE(host_supports(info.isa)) << info.name;
+    EXPECT_TRUE(info.name.starts_with(info.kind + "_")) << info.name;
+    EXPECT_TRUE(info.name.ends_with(name_of(info.isa))) << info.name;
+    foreign_kinds.insert(info.kind);
+  }
+  EXPECT_EQ(foreign_kinds, kinds);  // each kind has a row for x86 and one for ARM
 }
 
 struct FakeRow {
