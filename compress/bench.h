@@ -25,6 +25,7 @@ struct BenchRow {
   int threads = 1;
   double min_us = 0, med_us = 0;
   std::int64_t n = 0, bytes = 0, ops = 0;
+  double base_mb = 0, rss_mb = 0;  // of loads only: most memory held before and after
 };
 
 // Calls `emit` for each row as it is done. Errors: config (unknown suite; lists the known), input.

@@ -17,15 +17,19 @@ Status bench(const Session& session, pipeline::BenchOptions options) {
   }
   options.threads = session.threads > 0 ? session.threads : 1;
   return pipeline::run_bench(options, [](const pipeline::BenchRow& row) {
-    const nlohmann::ordered_json json = {{"row", row.row},
-                                         {"peer", row.peer},
-                                         {"variant", row.variant},
-                                         {"threads", row.threads},
-                                         {"min_us", row.min_us},
-                                         {"med_us", row.med_us},
-                                         {"n", row.n},
-                                         {"bytes", row.bytes},
-                                         {"ops", row.ops}};
+    nlohmann::ordered_json json = {{"row", row.row},
+                                   {"peer", row.peer},
+                                   {"variant", row.variant},
+                                   {"threads", row.threads},
+                                   {"min_us", row.min_us},
+                                   {"med_us", row.med_us},
+                                   {"n", row.n},
+                                   {"bytes", row.bytes},
+                                   {"ops", row.ops}};
+    if (row.rss_mb > 0) {
+      json["base_mb"] = row.base_mb;
+      json["rss_mb"] = row.rss_mb;
+    }
     print(json.dump() + "\n");
     std::fflush(stdout);
   });

@@ -5,9 +5,11 @@
 #include <map>
 #include <set>
 
+#include "compress/bench_suites/load_probe.h"
 #include "compress/bench_suites/networks.h"
 #include "compress/bench_suites/suites.h"
 #include "compress/model.h"
+#include "export/bundle.h"
 #include "graph/layer.h"
 
 namespace ctk::pipeline {
@@ -52,6 +54,29 @@ TEST(BenchNetworks, ComputeOnCodesFromInputToOutput) {
       EXPECT_TRUE(graph.value(layer.input).activation_quant.has_value()) << chain.name;
     }
   }
+}
+
+TEST(LoadProbe, LoadsRunsAndWeighsABundle) {
+  auto probe = LoadProbe::start();
+  ASSERT_TRUE(probe) << probe.error().message;
+  graph::Graph graph = build_chain({"small", 8, 16, 3, 1});
+  ASSERT_TRUE(quantize_network(graph));
+  const std::string path = testing::TempDir() + "load_probe.ctkb";
+  ASSERT_TRUE(exporter::write_bundle(graph, path));
+  const auto figure = probe->load(path, {1, 8, 16, 16}, 2);
+  ASSERT_TRUE(figure) << figure.error().message;
+  EXPECT_GT(figure->seconds, 0);
+  EXPECT_GT(figure->base_mb, 0);
+  EXPECT_GE(figure->peak_mb, figure->base_mb);
+}
+
+TEST(LoadProbe, PassesOnWhatWentWrongInItsProcess) {
+  auto probe = LoadProbe::start();
+  ASSERT_TRUE(probe) << probe.error().message;
+  const auto figure = probe->load("/nonexistent/x.ctkb", {1, 3, 8, 8}, 1);
+  ASSERT_FALSE(figure);
+  EXPECT_EQ(figure.error().code, ErrorCode::input);
+  EXPECT_NE(figure.error().message.find("/nonexistent/x.ctkb"), std::string::npos) << figure.error().message;
 }
 
 TEST(BenchSuites, MeasureTheRowsOfInt8) {
