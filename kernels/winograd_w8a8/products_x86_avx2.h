@@ -45,18 +45,24 @@ inline std::size_t winograd_packed_bytes(std::size_t places, std::size_t n, std:
   return (n + kColumns - 1) / kColumns * places * pairs_of(channels) * kColumns * 2 * sizeof(std::int16_t);
 }
 
-// transformed(w, place): one weight of 3x3 `w`.
-template <class Transform>
-inline void winograd_pack(std::size_t places, const std::int8_t* codes, std::size_t n, std::size_t channels,
-                          void* packed, const Transform& transformed) {
-  std::int16_t* out = static_cast<std::int16_t*>(packed);
-  for (std::size_t panel = 0; panel < n; panel += kColumns) {
-    for (std::size_t place = 0; place < places; ++place) {
-      for (std::size_t pair = 0; pair < pairs_of(channels); ++pair) {
-        for (std::size_t column = panel; column < panel + kColumns; ++column) {
-          for (std::size_t k = 2 * pair; k < 2 * pair + 2; ++k) {
-            const bool exists = column < n && k < channels;
-            *out++ = exists ? transformed(codes + (column * channels + k) * 9, place) : std::int16_t{0};
+// U = G w G^T of 3x3 weights `w`, for each pair of channel and column.
+template <std::size_t Side>
+inline void winograd_pack(const int (&g)[Side][3], const std::int8_t* codes, std::size_t n, std::size_t channels,
+                          void* packed) {
+  const std::size_t pairs = pairs_of(channels), place = pairs * kColumns * 2;
+  std::int16_t* panel = static_cast<std::int16_t*>(packed);
+  for (std::size_t begin = 0; begin < n; begin += kColumns, panel += Side * Side * place) {
+    for (std::size_t k = 0; k < 2 * pairs; ++k) {
+      std::int16_t* out = panel + k / 2 * kColumns * 2 + k % 2;
+      for (std::size_t column = begin; column < begin + kColumns; ++column, out += 2) {
+        std::int8_t w[9] = {};
+        if (column < n && k < channels) std::memcpy(w, codes + (column * channels + k) * 9, sizeof(w));
+        for (std::size_t y = 0; y < Side; ++y) {
+          int row[3];  // of G w
+          for (std::size_t x = 0; x < 3; ++x) row[x] = g[y][0] * w[x] + g[y][1] * w[3 + x] + g[y][2] * w[6 + x];
+          for (std::size_t x = 0; x < Side; ++x) {
+            out[(y * Side + x) * place] =
+                static_cast<std::int16_t>(row[0] * g[x][0] + row[1] * g[x][1] + row[2] * g[x][2]);
           }
         }
       }

@@ -39,16 +39,8 @@ bool fits(const std::int8_t* codes, std::size_t n, std::size_t channels) {
 // smaller: else it would not fit 16 bits.
 constexpr int kWeights[kSide][3] = {{6, 0, 0}, {-4, -4, -4}, {-4, 4, -4}, {1, 2, 4}, {1, -2, 4}, {0, 0, 3}};
 
-std::int16_t transformed(const std::int8_t* w, std::size_t place) {
-  int sum = 0;
-  for (std::size_t y = 0; y < 3; ++y) {
-    for (std::size_t x = 0; x < 3; ++x) sum += kWeights[place / kSide][y] * kWeights[place % kSide][x] * w[y * 3 + x];
-  }
-  return static_cast<std::int16_t>(sum);
-}
-
 void pack(const std::int8_t* codes, std::size_t n, std::size_t channels, void* packed) {
-  winograd_pack(kPlaces, codes, n, channels, packed, transformed);
+  winograd_pack(kWeights, codes, n, channels, packed);
 }
 
 inline __m256i twice(__m256i x) {

@@ -26,16 +26,8 @@ bool fits(const std::int8_t*, std::size_t, std::size_t channels) {
 // 2G with G = [1 0 0; 1/2 1/2 1/2; 1/2 -1/2 1/2; 0 0 1].
 constexpr int kWeights[4][3] = {{2, 0, 0}, {1, 1, 1}, {1, -1, 1}, {0, 0, 2}};
 
-std::int16_t transformed(const std::int8_t* w, std::size_t place) {
-  int sum = 0;
-  for (std::size_t y = 0; y < 3; ++y) {
-    for (std::size_t x = 0; x < 3; ++x) sum += kWeights[place / 4][y] * kWeights[place % 4][x] * w[y * 3 + x];
-  }
-  return static_cast<std::int16_t>(sum);
-}
-
 void pack(const std::int8_t* codes, std::size_t n, std::size_t channels, void* packed) {
-  winograd_pack(kPlaces, codes, n, channels, packed, transformed);
+  winograd_pack(kWeights, codes, n, channels, packed);
 }
 
 // One row of B^T d: a and b are two input rows, combined before this; then the same along the row.
