@@ -4,8 +4,9 @@
 // digit first; a tile has room for four lines, one for each 32-bit lane of a vector. Tile after tile:
 //   scales       float32 [groups][4]        scale[m,g] * 256^d
 //   corrections  int32   [groups][4]        -sum_k q_d, or 8 times that where the weights are symmetric
-//   codes        int8    [2 * steps][4][4]  of four k each; zero past k
-// Lines a tile does not have stay unwritten: they are loaded with the others, and not used.
+//   codes        int8    [2 * steps][4][4]  of four k each
+// Lines a tile does not have, and quads past k, stay unwritten: the former are loaded and not used, the latter meet
+// codes of 0.
 #pragma once
 
 #include "kernels/epilogue_arm_neon.h"
@@ -84,9 +85,6 @@ void stage_group(const float* a, std::size_t count, RoundingStep step, std::uint
       sums[d] = vaddq_s32(sums[d], q);
       if (d > 0) q = vshrq_n_s32(vaddq_s32(q, half), 8);
     }
-  }
-  if (count % kStep != 0 && count % kStep <= kQuad) {  // the second half of the last step
-    for (std::size_t d = 0; d < D; ++d) std::memset(codes + d * kQuad, 0, kQuad);
   }
   float weight = step.scale;
   std::uint32_t above = 0;
