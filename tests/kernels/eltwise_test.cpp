@@ -56,6 +56,15 @@ TEST(EltwiseAddU8, RoundsTiesToEven) {
   });
 }
 
+TEST(EltwiseAddU8, TakesTheLowLimitWhereTheSumIsNoNumber) {
+  AddU8 rule;
+  rule.zero_point = 10, rule.low = 5, rule.high = 200;
+  rule.a_ratio = std::numeric_limits<float>::quiet_NaN();
+  test::for_each_row(eltwise_rows(), [&](const EltwiseRow& row) {
+    EXPECT_EQ(add(row, rule, Codes(35, 1), Codes(35, 2)), Codes(35, 5));
+  });
+}
+
 TEST(EltwiseAddU8, SaturatesAtItsLimits) {
   AddU8 rule;
   rule.zero_point = 10, rule.low = 10, rule.high = 200;  // a Relu, and an upper limit
@@ -157,6 +166,15 @@ TEST(EltwiseF32, AddsMultipliesAndClamps) {
       row.mul_f32(left.data(), right.data(), -kInfinity, kInfinity, left.data(), count);  // in place
       ASSERT_EQ(left.values(), products);
     }
+  });
+}
+
+TEST(EltwiseF32, LeavesMinusZeroAtALimitOfZero) {
+  const std::vector<float> x(11, -0.0f);
+  test::for_each_row(eltwise_rows(), [&](const EltwiseRow& row) {
+    FencedArray<float> in(x), y(x.size());
+    row.clamp_f32(in.data(), 0.0f, 6.0f, y.data(), x.size());
+    for (float value : y.values()) EXPECT_TRUE(std::signbit(value));
   });
 }
 

@@ -60,6 +60,18 @@ TEST(PoolAverage, RoundsTiesOfCodesToEven) {
   });
 }
 
+TEST(PoolAverage, MultipliesBeforeItDivides) {
+  // 1 + 2 + .. + 6 + 10 = 31; 31 * 3.5 / 7 = 15.5 -> 16. 31 / 7 is not exact, and times 3.5 it falls below the tie.
+  ConvShape s = line(7, 7, 1, 1, 0, 0);
+  s.in_channels = s.out_channels = 17;
+  Codes codes;
+  for (std::uint8_t code : {1, 2, 3, 4, 5, 6, 10}) codes.insert(codes.end(), 17, code);
+  AverageU8 rule;
+  rule.ratio = 3.5f;
+  test::for_each_row(pool_rows(),
+                     [&](const PoolRow& row) { EXPECT_EQ(average(row, s, false, rule, codes), Codes(17, 16)); });
+}
+
 TEST(PoolAverage, TreatsPaddingAsRealZero) {
   // Zero point 100 on both sides: codes 110 and 120 are 10 and 20 steps. With one padded tap counted: 30 / 3 -> 110.
   const ConvShape s = line(2, 3, 1, 1, 1, 0);
@@ -104,6 +116,18 @@ TEST(PoolMax, IgnoresNaN) {
     FencedArray<float> x(values), y(9);
     row.max_f32(s, x.data(), y.data(), 0, 1);
     EXPECT_EQ(y.values(), (Floats{0, 1, 2, 3, 4, 5, 6, 7, 8}));
+  });
+}
+
+TEST(PoolMax, KeepsTheFirstOfTwoZeros) {
+  ConvShape s = line(2, 2, 1, 1, 0, 0);
+  s.in_channels = s.out_channels = 9;
+  Floats values(18, -0.0f);
+  for (std::size_t c = 9; c < 18; ++c) values[c] = 0.0f;
+  test::for_each_row(pool_rows(), [&](const PoolRow& row) {
+    FencedArray<float> x(values), y(9);
+    row.max_f32(s, x.data(), y.data(), 0, 1);
+    for (float most : y.values()) EXPECT_TRUE(std::signbit(most));
   });
 }
 
