@@ -148,6 +148,7 @@ Result<exporter::Report> run_pipeline(const PipelineConfig& config, const RunOpt
   session.report.output = output;
   describe_machine(session.report);
   CTK_CHECK(prepare(session));
+  CTK_CHECK(require_reachable_latency(session));
   CTK_CHECK(describe_model(session));  // after the splits: multiply-adds depend on the size of a sample
   CTK_CHECK(claim_output(output));
   Fingerprint print;

@@ -21,6 +21,8 @@ Status require_reachable_size(const Session& session);
 std::map<std::string, calibrate::Range> placeholder_ranges(const graph::Graph& graph);
 // Errors: budget_infeasible with the smallest peak memory that can be; those of quantizing and planning.
 Status require_reachable_peak(Session& session);
+// The same for latency, measured now; nothing where scores of an earlier run are at hand.
+Status require_reachable_latency(Session& session);
 // A warning for each budget that the stages predict but do not measure.
 void warn_of_unmeasured_budgets(Session& session);
 // report.budget from limits, predictions and measurements.

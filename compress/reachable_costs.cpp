@@ -1,5 +1,7 @@
-// Peak memory is decided by shapes and schemes, so a budget below it can be refused before anything is calibrated.
+// Budgets of running that no assignment reaches, refused before anything is calibrated: peak memory is decided by
+// shapes and schemes, and times do not depend on what ranges turn out to be.
 #include <algorithm>
+#include <filesystem>
 
 #include "compress/search_table.h"
 #include "compress/summary.h"
@@ -7,6 +9,9 @@
 
 namespace ctk::pipeline {
 namespace {
+
+// Times of another minute differ: what misses a budget by less is left to the search to decide.
+constexpr double kDoubt = 1.25;
 
 // The one scheme of a run without search.
 Result<double> assigned_peak(Session& session) {
@@ -61,6 +66,32 @@ Status require_reachable_peak(Session& session) {
   auto reached = search::check_feasible(problem, nullptr);
   if (!reached) return std::move(reached).error().with_context(config.file_name);
   return {};
+}
+
+Status require_reachable_latency(Session& session) {
+  const PipelineConfig& config = session.config;
+  if (!config.search || !config.budget.latency) return {};
+  std::error_code ignored;
+  for (const auto& file : std::filesystem::directory_iterator(session.output + "/.cache", ignored)) {
+    // Scored already: the search itself will tell at once.
+    if (file.path().filename().string().starts_with("sensitivity-")) return {};
+  }
+  search_table::Table table;
+  CTK_TRY(table.groups, search_table::make_groups(session));
+  CTK_TRY(const auto runs, search_table::uniform_runs(session, table.groups, placeholder_ranges(session.model.graph)));
+  CTK_CHECK(search_table::fill_times(runs, table));
+  search::Problem problem;
+  problem.budgets.push_back(
+      {"latency", config.budget.latency->absolute(table.float_us), std::max(0.0, table.base_us), "us"});
+  for (const search_table::Group& group : table.groups) {
+    search::Item item{group.layers[0], {}};
+    for (const QuantScheme& scheme : group.choices)
+      item.choices.push_back({to_string(scheme), 0, {search_table::group_cost(table.latency_us, group, scheme, true)}});
+    problem.items.push_back(std::move(item));
+  }
+  CTK_TRY(const std::vector<search::Reach> reach, search::reach_of(problem, nullptr));
+  if (reach[0].least_alone <= kDoubt * problem.budgets[0].limit) return {};
+  return search::explain_infeasible(problem, nullptr).with_context(config.file_name);
 }
 
 }  // namespace ctk::pipeline
