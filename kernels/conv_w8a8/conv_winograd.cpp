@@ -16,8 +16,8 @@ namespace {
 constexpr std::size_t kScratchBytes = 160 << 10, kLargeScratchBytes = 352 << 10, kSmallWeightBytes = 256 << 10;
 constexpr std::int64_t kMostTiles = 48;
 constexpr std::size_t kMostLargeWeightBytes = 1536 << 10, kHeaderBytes = 64;
-constexpr std::int64_t kLeastLargeTiles = 4;
-constexpr std::size_t kSlack = 16;  // elements
+constexpr std::int64_t kLeastLargeTiles = 16;  // below, twice the memory for weights is not worth the time
+constexpr std::size_t kSlack = 16;             // elements
 
 std::size_t size(std::int64_t value) {
   return static_cast<std::size_t>(value);

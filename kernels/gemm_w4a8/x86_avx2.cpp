@@ -136,7 +136,7 @@ constinit const GemmIntRow gemm_w4a8_6x16_x86_avx2{
     .stage = stage,
     .run_staged = run_staged,
     .winograd = &winograd_w8a8_6x16_x86_avx2,  // beats 8-bit products once its transforms are paid for
-    .winograd_channels = 16,
+    .winograd_channels = 24,
     .winograd_large = &winograd_w8a8_4x4_x86_avx2,
 };
 

@@ -174,11 +174,11 @@ TEST(ConvW8A8, KeepsSumsExactOnBothSidesOfWhatFitsLargeTiles) {
     for (const int weight : {-128, 127}) {
       ConvCase c;
       ConvShape& s = c.shape;
-      s.in_height = s.in_width = 10;
-      s.out_height = s.out_width = 8;
+      s.in_height = s.in_width = 18;
+      s.out_height = s.out_width = 16;
       s.in_channels = channels;
       s.kernel_height = s.kernel_width = 3;
-      c.x.assign(static_cast<std::size_t>(100 * channels), 255);
+      c.x.assign(static_cast<std::size_t>(18 * 18 * channels), 255);
       c.w.assign(static_cast<std::size_t>(9 * channels), static_cast<std::int8_t>(weight));
       c.epilogue.bias = {1};
       c.epilogue.multiplier = {1.0f};
@@ -187,7 +187,7 @@ TEST(ConvW8A8, KeepsSumsExactOnBothSidesOfWhatFitsLargeTiles) {
       c.epilogue.value.high_f = 1e9f;
       const float want = static_cast<float>(9 * channels * 255 * weight + 1);
       for_each_native_row(gemm_w8a8_rows(), [&](const GemmIntRow& row, const std::string& name) {
-        EXPECT_EQ(computed(row, c), std::vector<float>(64, want)) << name << ", " << channels << " of " << weight;
+        EXPECT_EQ(computed(row, c), std::vector<float>(256, want)) << name << ", " << channels << " of " << weight;
       });
     }
   }
@@ -203,13 +203,13 @@ TEST(ConvW8A8, KeepsTheLargestTransformedInputsAndWeightsExact) {
     const int u = place / 2 / 6, v = place / 2 % 6, sign = place % 2 == 0 ? 1 : -1;
     ConvCase c;
     ConvShape& s = c.shape;
-    s.in_height = s.in_width = 10;
+    s.in_height = s.in_width = 18;
     s.in_channels = 16;
     s.out_channels = 17;
     s.kernel_height = s.kernel_width = 3;
     ASSERT_TRUE(complete(c, random, 0, 0, -128, 127));
-    for (int at = 0; at < 100 * 16; ++at) {
-      const int y = at / 160, x = at / 16 % 10;
+    for (int at = 0; at < 18 * 18 * 16; ++at) {
+      const int y = at / (18 * 16), x = at / 16 % 18;
       const bool adds = y < 6 && x < 6 && sign * inputs[u][y] * inputs[v][x] > 0;
       c.x[static_cast<std::size_t>(at)] = adds ? 255 : 0;
     }
