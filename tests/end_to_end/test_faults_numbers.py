@@ -353,7 +353,7 @@ def test_b075_a_budget_below_every_choice_is_refused_before_calibration(job):
 
 
 def test_b075_a_latency_below_every_choice_is_refused_before_calibration(job):
-    outcome = two_layers(job, schemes=["w8a8_c"], budget={"latency": "1 ns"})
+    outcome = two_layers(job, schemes=["w8a8_c"], budget={"latency": "0.001 us"})
     assert outcome.code == BUDGET
     for told in ("budget.latency: expected at most 1 ns", "smallest reachable", "first", "second"):
         assert told in outcome.error
