@@ -80,6 +80,9 @@ TEST(AttentionCache, LaysInt8OutInPairs) {
   });
 }
 
+// char has no sign on ARM.
+int code_at(const char* codes, std::size_t index) { return static_cast<std::int8_t>(codes[index]); }
+
 TEST(AttentionCache, RoundsHalvesAndCodesToNearestWithTiesToEven) {
   AttentionCase c;
   c.key_size = 8;
@@ -91,7 +94,7 @@ TEST(AttentionCache, RoundsHalvesAndCodesToNearestWithTiesToEven) {
     c.form = CacheForm::i8;
     FilledCache codes(row, c, 0);
     const int want[] = {127, 0, 2, 2, 0, -2, -127, 126};
-    for (std::size_t d = 0; d < 8; ++d) EXPECT_EQ(codes.keys.data()[d / 2 * 32 + d % 2], want[d]) << d;
+    for (std::size_t d = 0; d < 8; ++d) EXPECT_EQ(code_at(codes.keys.data(), d / 2 * 32 + d % 2), want[d]) << d;
     c.form = CacheForm::f16;
     FilledCache halves(row, c, 0);
     const std::uint16_t* values = reinterpret_cast<const std::uint16_t*>(halves.values.data());
@@ -122,8 +125,8 @@ TEST(AttentionCache, GivesZeroTinyAndUnfiniteTokensTheirScales) {
     }
     EXPECT_TRUE(std::isnan(cache.value_scales.floats()[0]));
     EXPECT_EQ(cache.values.data()[0], 0);
-    EXPECT_EQ(cache.values.data()[16], -127);  // token 2
-    EXPECT_EQ(cache.values.data()[17], 127);
+    EXPECT_EQ(code_at(cache.values.data(), 16), -127);  // token 2
+    EXPECT_EQ(code_at(cache.values.data(), 17), 127);
     EXPECT_TRUE(std::isfinite(cache.value_scales.floats()[3]));
   });
 }
