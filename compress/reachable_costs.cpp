@@ -18,7 +18,10 @@ Result<double> assigned_peak(Session& session) {
   const auto& quantize = session.config.quantize;
   CTK_TRY(const std::vector<graph::Layer> layers, session.target_layers(quantize->targets, quantize->ignore));
   quantization::SchemeMap schemes;
-  for (const graph::Layer& layer : layers) schemes[session.model.graph.address(layer.node)] = *quantize->scheme;
+  for (const graph::Layer& layer : layers) {
+    if (quantization::infeasible_reason(session.model.graph, layer, *quantize->scheme).empty())
+      schemes[session.model.graph.address(layer.node)] = *quantize->scheme;
+  }
   graph::Graph graph = session.model.graph.clone();
   CTK_TRY(const auto applied,
           quantization::apply_schemes(graph, schemes, placeholder_ranges(graph), session.plain_options()));

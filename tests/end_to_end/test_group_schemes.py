@@ -102,6 +102,20 @@ def test_groups_are_refused_where_no_kernel_takes_them(job):
     assert outcome.code == 2 and "multiple of 16" in outcome.error and "24" in outcome.error
 
 
+def test_a_layer_that_takes_no_groups_stays_float_beside_one_that_does(job):
+    w = {"W": gaussian(4, 3, 3, 3), "V": gaussian(4, 40, seed=1)}
+    nodes = [node("Conv", ["x", "W"], ["c"], "conv"), node("GlobalAveragePool", ["c"], ["g"]), node("Flatten", ["g"], ["f"]),
+             node("MatMul", ["f", "V"], ["y"], "product")]
+    job.write(model_of(nodes, {"x": (["N", 3, 8, 8], F32)}, {"y": (["N", 40], F32)}, w), {"x": gaussian(16, 3, 8, 8)})
+    job.pipeline(calibrate={"samples": 8}, evaluate={"skip": 8, "metric": "kl"}, threads=1, budget={"peak_memory": "10 MB"}, stages=[
+        {"calibrate": {"method": "minmax"}}, {"quantize": {"method": "rtn", "scheme": "w4a16_g16"}}, {"export": {"formats": ["bundle"]}},
+        {"validate": {}}])
+    outcome = job.run()
+    assert outcome.code == 0, outcome.err
+    assert {row["name"]: row["scheme"] for row in job.report()["layers"]} == {"conv": "fp32", "product": "w4a16_g16"}
+    assert [row["name"] for row in job.report()["skipped"]] == ["conv"]
+
+
 def test_search_chooses_among_them(job):
     job.write(two_products(), {"x": gaussian(200, K, seed=4)})
     job.pipeline(calibrate={"samples": 64}, evaluate={"skip": 128, "metric": "kl"}, threads=1, budget={"size": "60 %"}, stages=[
