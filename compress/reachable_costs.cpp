@@ -29,6 +29,18 @@ Result<double> assigned_peak(Session& session) {
   return search_table::peak_bytes(*executor);
 }
 
+// A programme's items with one cost and no loss.
+std::vector<search::Item> items_of(const search_table::Table& table, const search_table::Costs& costs) {
+  std::vector<search::Item> items;
+  for (const search_table::Group& group : table.groups) {
+    search::Item item{group.layers[0], {}};
+    for (const QuantScheme& scheme : group.choices)
+      item.choices.push_back({to_string(scheme), 0, {search_table::group_cost(costs, group, scheme, true)}});
+    items.push_back(std::move(item));
+  }
+  return items;
+}
+
 }  // namespace
 
 Status require_reachable_peak(Session& session) {
@@ -45,12 +57,7 @@ Status require_reachable_peak(Session& session) {
     search_table::fill_peak(runs, table);
     budget.limit = config.budget.peak_memory->absolute(table.float_peak);
     budget.fixed = table.base_peak;
-    for (const search_table::Group& group : table.groups) {
-      search::Item item{group.layers[0], {}};
-      for (const QuantScheme& scheme : group.choices)
-        item.choices.push_back({to_string(scheme), 0, {search_table::group_cost(table.packed, group, scheme, true)}});
-      problem.items.push_back(std::move(item));
-    }
+    problem.items = items_of(table, table.packed);
   } else if (config.quantize && config.quantize->scheme) {
     CTK_TRY(const auto executor, runtime::CpuExecutor::create(session.model.graph, batch_shapes(session.model, 1)));
     budget.limit = config.budget.peak_memory->absolute(search_table::peak_bytes(*executor));
@@ -86,12 +93,7 @@ Status require_reachable_latency(Session& session) {
   search::Problem problem;
   problem.budgets.push_back(
       {"latency", config.budget.latency->absolute(table.float_us), std::max(0.0, table.base_us), "us"});
-  for (const search_table::Group& group : table.groups) {
-    search::Item item{group.layers[0], {}};
-    for (const QuantScheme& scheme : group.choices)
-      item.choices.push_back({to_string(scheme), 0, {search_table::group_cost(table.latency_us, group, scheme, true)}});
-    problem.items.push_back(std::move(item));
-  }
+  problem.items = items_of(table, table.latency_us);
   CTK_TRY(const std::vector<search::Reach> reach, search::reach_of(problem, nullptr));
   if (reach[0].least_alone <= kDoubt * problem.budgets[0].limit) return {};
   return search::explain_infeasible(problem, nullptr).with_context(config.file_name);
