@@ -67,14 +67,6 @@ std::vector<QuantScheme> allowed_schemes(const PipelineConfig& config) {
   return {QuantScheme{}};
 }
 
-double points_per_unit(const std::string& metric) {
-  return metric == "top1" || metric == "top5" || metric == "agreement" ? 100.0 : 1.0;
-}
-
-double absolute_limit(const Limit& limit, double float_value) {
-  return limit.absolute(float_value);
-}
-
 Result<ReachableSize> reachable_size(const PipelineConfig& config, const LoadedModel& model) {
   ReachableSize reach;
   reach.float_bytes = model.file_bytes;

@@ -27,9 +27,5 @@ Status require_reachable_latency(Session& session);
 void warn_of_unmeasured_budgets(Session& session);
 // report.budget from limits, predictions and measurements.
 void fill_budget_rows(Session& session);
-// A point of `metric_drop`: one percent for shares (top1, top5, agreement), else the metric's own unit.
-double points_per_unit(const std::string& metric);
-// Absolute limit in bytes or us from a limit that may be a share of the float model.
-double absolute_limit(const Limit& limit, double float_value);
 
 }  // namespace ctk::pipeline

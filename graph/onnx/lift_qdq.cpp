@@ -223,7 +223,9 @@ std::vector<float> group_scales_of(const Graph& graph, const Node& node, const S
   scheme.group_size = static_cast<int>(block);
   const std::size_t groups = groups_of(codes, static_cast<int>(*channel_axis), scheme);
   const auto channels = static_cast<std::size_t>(codes[*channel_axis]);
-  if (scale->shape().size() != 2 || scale->size() != channels * groups) return {};
+  if (scale->shape().size() != 2 || scale->shape()[*axis] != static_cast<std::int64_t>(groups) ||
+      scale->shape()[*channel_axis] != codes[*channel_axis])
+    return {};
   const auto values = scale->values<float>();
   std::vector<float> scales(values.begin(), values.end());
   for (std::size_t i = 0; i < values.size(); ++i) {
