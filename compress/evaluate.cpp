@@ -1,6 +1,13 @@
 #include "compress/evaluate.h"
 
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
 #include <limits>
 
 #include "compress/interrupt.h"
@@ -77,13 +84,50 @@ Status for_each_batch(const graph::Graph& graph, const data::Split& split, const
   return {};
 }
 
-Result<OutputCache> collect_outputs(const graph::Graph& graph, const data::Split& split) {
-  OutputCache cache;
-  CTK_CHECK(for_each_batch(graph, split, {}, {},
-                           [&](const std::vector<Tensor>& outputs, const data::Batch&, std::size_t) -> Status {
-                             cache.batches.push_back(outputs[0]);
-                             return {};
-                           }));
+Status OutputCache::add(const Tensor& output) {
+  if (folder_.empty() || in_memory_ + output.bytes() <= kMostInMemory) {
+    in_memory_ += output.bytes();
+    batches_.push_back(output);
+    return {};
+  }
+  const auto failed = [&] {
+    return input_error(folder_ + ": expected room for the float network's outputs (" +
+                       std::to_string(file_end_ + output.bytes()) + " bytes so far), found " + std::strerror(errno) +
+                       ". Free some, or evaluate fewer samples");
+  };
+  if (file_ == nullptr) {
+    std::error_code error;
+    std::filesystem::create_directories(folder_, error);
+    const int made = ::open(folder_.c_str(), O_TMPFILE | O_RDWR, 0600);
+    if (made < 0) return failed();
+    file_ = std::shared_ptr<const int>(new int(made), [](const int* descriptor) {
+      ::close(*descriptor);
+      delete descriptor;
+    });
+  }
+  const auto* bytes = static_cast<const char*>(output.data());
+  for (std::size_t done = 0; done < output.bytes();) {
+    const ::ssize_t wrote =
+        ::pwrite(*file_, bytes + done, output.bytes() - done, static_cast<::off_t>(file_end_ + done));
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote <= 0) return failed();
+    done += static_cast<std::size_t>(wrote);
+  }
+  const std::size_t length = output.bytes();
+  void* mapped = ::mmap(nullptr, length, PROT_READ, MAP_SHARED, *file_, static_cast<::off_t>(file_end_));
+  if (mapped == MAP_FAILED) return failed();
+  const std::shared_ptr<const void> owner(mapped, [length](const void* p) { ::munmap(const_cast<void*>(p), length); });
+  batches_.push_back(Tensor::borrowed(output.dtype(), output.shape(), mapped, owner));
+  constexpr std::size_t kPage = 4096;
+  file_end_ += (length + kPage - 1) / kPage * kPage;
+  return {};
+}
+
+Result<OutputCache> collect_outputs(const graph::Graph& graph, const data::Split& split, const std::string& folder) {
+  OutputCache cache(folder);
+  CTK_CHECK(for_each_batch(
+      graph, split, {}, {},
+      [&](const std::vector<Tensor>& outputs, const data::Batch&, std::size_t) { return cache.add(outputs[0]); }));
   return cache;
 }
 
@@ -106,14 +150,18 @@ Result<Evaluation> evaluate(const graph::Graph& graph, const data::Split& split,
   std::size_t number = 0;
   CTK_CHECK(for_each_batch(
       graph, split, {}, {}, [&](const std::vector<Tensor>& outputs, const data::Batch& batch, std::size_t) -> Status {
-        const TensorView expected = reference != nullptr ? reference->batches[number].view() : TensorView{};
-        if (own) CTK_CHECK(own->add(outputs[0].view(), batch.labels, expected));
+        const TensorView expected = reference != nullptr ? reference->batch(number).view() : TensorView{};
+        std::vector<std::int64_t> next;
+        if (info != nullptr && info->needs_tokens) {
+          CTK_TRY(next, data::next_tokens(batch.inputs[0]));
+        }
+        if (own) CTK_CHECK(own->add(outputs[0].view(), next.empty() ? batch.labels : next, expected));
         if (reference != nullptr) {
           CTK_CHECK(agreement.add(outputs[0].view(), {}, expected));
           CTK_CHECK(kl.add(outputs[0].view(), {}, expected));
           CTK_CHECK(sqnr.add(outputs[0].view(), {}, expected));
         }
-        if (kept != nullptr) kept->batches.push_back(outputs[0]);
+        if (kept != nullptr) CTK_CHECK(kept->add(outputs[0]));
         ++number;
         return {};
       }));

@@ -37,11 +37,25 @@ using BatchVisitor =
 Status for_each_batch(const graph::Graph& graph, const data::Split& split, const graph::ValueObserver& observer,
                       const std::vector<graph::ValueId>& keep, const BatchVisitor& each);
 
-// First outputs of a graph over a split, one tensor a batch: what another graph is compared with.
-struct OutputCache {
-  std::vector<Tensor> batches;
+// First outputs of a graph over a split, one tensor a batch: what another graph is compared with. A vocabulary makes
+// them large: beyond kMostInMemory they go to a file without a name in `folder`, from which they are mapped.
+class OutputCache {
+ public:
+  static constexpr std::size_t kMostInMemory = std::size_t{512} << 20;
+
+  explicit OutputCache(std::string folder) : folder_(std::move(folder)) {}
+  // Errors: input (the file cannot be made or written).
+  Status add(const Tensor& output);
+  const Tensor& batch(std::size_t number) const { return batches_[number]; }
+  std::size_t count() const { return batches_.size(); }
+
+ private:
+  std::string folder_;
+  std::vector<Tensor> batches_;
+  std::size_t in_memory_ = 0, file_end_ = 0;
+  std::shared_ptr<const int> file_;
 };
-Result<OutputCache> collect_outputs(const graph::Graph& graph, const data::Split& split);
+Result<OutputCache> collect_outputs(const graph::Graph& graph, const data::Split& split, const std::string& folder);
 
 struct Evaluation {
   data::MetricValue metric;                  // of the metric asked for

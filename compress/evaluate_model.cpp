@@ -1,6 +1,7 @@
 #include "compress/evaluate_model.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "compress/evaluate.h"
 #include "compress/model.h"
@@ -41,7 +42,7 @@ Result<EvalResult> evaluate_model(const PipelineConfig& config, const EvalOption
   if (options.progress != nullptr) options.progress->stage_begin("eval", static_cast<std::int64_t>(split.count()));
   std::optional<OutputCache> reference;
   if (info->needs_reference) {
-    CTK_TRY(reference, collect_outputs(base.graph, split));
+    CTK_TRY(reference, collect_outputs(base.graph, split, std::filesystem::temp_directory_path().string()));
   }
   CTK_TRY(const Evaluation result, evaluate(graph, split, name, reference ? &*reference : nullptr));
   if (options.progress != nullptr) options.progress->stage_end("eval", 0, false);

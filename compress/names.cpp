@@ -38,7 +38,9 @@ constexpr NameRow kSchemes[] = {
     {"w8a16_g32", "", "8-bit weights, a scale per 32 inputs; float activations"},
     {"w4a16_g32", "", "4-bit weights, a scale per 32 inputs; float activations"},
     {"w4a16_g64", "", "4-bit weights, a scale per 64 inputs; float activations"},
-    {"w3a16_g32", kOtherWidths, "3-bit weights, a scale per 32 inputs; float activations"},
+    {"w6a16_g64", "", "6-bit weights, a scale per 64 inputs; float activations (any width from 2 to 8)"},
+    {"w3a16_g32", "", "3-bit weights, a scale per 32 inputs; float activations"},
+    {"w4a16_g64_affine", "", "4-bit weights, a scale and a zero point per 64 inputs; float activations"},
 };
 
 constexpr NameRow kSensitivityMetrics[] = {
@@ -167,8 +169,9 @@ std::vector<std::string_view> list_names(NameKind kind) {
 
 std::string_view scheme_needs(const QuantScheme& scheme) {
   if (!scheme.is_integer_weight()) return "";
-  if (scheme.granularity == Granularity::per_tensor) return "kernels with one weight scale a layer";
-  if (scheme.granularity == Granularity::per_group && scheme.activation_bits == 8 && scheme.weight_bits == 8) {
+  if (scheme.activation_bits == 16) return "";  // any width, with zero points or without: activations stay float
+  if (scheme.is_affine) return "kernels with zero points of weights beside 8-bit activations";
+  if (scheme.granularity == Granularity::per_group && scheme.weight_bits == 8) {
     return "kernels for 8-bit weights in groups";
   }
   if (scheme.weight_bits != 4 && scheme.weight_bits != 8) return kOtherWidths;

@@ -120,15 +120,17 @@ const char* numpy_name(DType dtype) {
 constexpr double kLeastAgreement = 0.98;  // roundings at ties may differ; more than this is another network
 
 // First outputs of the first `count` samples, one tensor.
-Result<Tensor> collect_rows(const graph::Graph& graph, const data::Split& split, std::size_t count) {
+Result<Tensor> collect_rows(const graph::Graph& graph, const data::Split& split, std::size_t count,
+                            const std::string& folder) {
   data::Split part = split;
   part.indices.resize(count);
-  CTK_TRY(const OutputCache cache, collect_outputs(graph, part));
-  Shape shape = cache.batches[0].shape();
+  CTK_TRY(const OutputCache cache, collect_outputs(graph, part, folder));
+  Shape shape = cache.batch(0).shape();
   shape[0] = static_cast<std::int64_t>(count);
   CTK_TRY(Tensor rows, Tensor::zeros(DType::f32, shape));
   auto* to = static_cast<std::byte*>(rows.mutable_data());
-  for (const Tensor& batch : cache.batches) {
+  for (std::size_t b = 0; b < cache.count(); ++b) {
+    const Tensor& batch = cache.batch(b);
     std::memcpy(to, batch.data(), batch.bytes());
     to += batch.bytes();
   }
@@ -318,7 +320,7 @@ Status check_against_onnxruntime(Session& session) {
   CTK_TRY(const data::Batch batch, std::move(samples));
   std::vector<std::string> names;
   for (graph::ValueId id : session.final_graph().inputs()) names.push_back(session.final_graph().value(id).name);
-  CTK_TRY(const Tensor mine, collect_rows(session.final_graph(), split, count));
+  CTK_TRY(const Tensor mine, collect_rows(session.final_graph(), split, count, session.output + "/.cache"));
   for (const exporter::FileRow& file : files)
     CTK_CHECK(check_file({session, python, file.path, names, batch.inputs, mine}));
   return {};

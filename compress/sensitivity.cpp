@@ -81,7 +81,7 @@ Result<std::string> score_all(Session& session, const std::vector<std::string>& 
       const std::string name = to_string(scheme);
       if (store.find(addresses[i], name) == nullptr) {
         if (!reference) {
-          CTK_TRY(reference, collect_outputs(graph, *session.splits.score));
+          CTK_TRY(reference, collect_outputs(graph, *session.splits.score, session.output + "/.cache"));
         }
         CTK_TRY(json row, score_one(session, addresses[i], scheme, *reference));
         CTK_CHECK(store.add(addresses[i], name, std::move(row)));

@@ -23,7 +23,8 @@ std::size_t coded_bytes(const Layer& layer, std::size_t count, const QuantScheme
     scales *= (static_cast<std::size_t>(layer.reduction) + size - 1) / size;
   }
   const std::size_t width = scheme.is_integer_activation() ? 4 : 2;
-  return (count * static_cast<std::size_t>(scheme.weight_bits) + 7) / 8 + width * scales;
+  const auto bits = static_cast<std::size_t>(scheme.weight_bits);
+  return (count * bits + 7) / 8 + width * scales + (scheme.is_affine ? (scales * bits + 7) / 8 : 0);
 }
 
 Result<std::size_t> assigned_size(const PipelineConfig& config, const LoadedModel& model,

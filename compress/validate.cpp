@@ -66,13 +66,13 @@ Status compare_metric(Session& session) {
   const std::string name =
       session.config.evaluate->spec.metric.empty() ? "agreement" : session.config.evaluate->spec.metric;
   CTK_TRY(const data::MetricInfo* info, data::find_metric(name));
-  OutputCache reference;
+  OutputCache reference(session.output + "/.cache");
   exporter::MetricPart part;
   part.name = name;
   part.higher_is_better = info->better == data::Better::higher;
   std::int64_t done = static_cast<std::int64_t>(split.count());
   if (info->needs_reference) {
-    CTK_TRY(reference, collect_outputs(session.model.graph, split));
+    CTK_TRY(reference, collect_outputs(session.model.graph, split, session.output + "/.cache"));
     // Of the float network against itself. Its signal-to-noise ratio is infinite: there is no drop from that.
     if (name != "sqnr_db") part.baseline = name == "agreement" ? 1.0 : 0.0;
   } else {

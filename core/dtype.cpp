@@ -13,29 +13,46 @@ struct DTypeRow {
   int bits;
 };
 
-constexpr std::array<DTypeRow, 16> kRows{{
-    {DType::f32, "f32", 32},
-    {DType::f64, "f64", 64},
-    {DType::f16, "f16", 16},
-    {DType::bf16, "bf16", 16},
-    {DType::i8, "i8", 8},
-    {DType::u8, "u8", 8},
-    {DType::i16, "i16", 16},
-    {DType::u16, "u16", 16},
-    {DType::i32, "i32", 32},
-    {DType::u32, "u32", 32},
-    {DType::i64, "i64", 64},
-    {DType::u64, "u64", 64},
-    {DType::boolean, "bool", 8},
-    {DType::i4, "i4", 4},
-    {DType::u4, "u4", 4},
-    {DType::string, "string", 0},
+constexpr std::array<DTypeRow, 20> kRows{{
+    {DType::f32, "f32", 32},     {DType::f64, "f64", 64}, {DType::f16, "f16", 16}, {DType::bf16, "bf16", 16},
+    {DType::i8, "i8", 8},        {DType::u8, "u8", 8},    {DType::i16, "i16", 16}, {DType::u16, "u16", 16},
+    {DType::i32, "i32", 32},     {DType::u32, "u32", 32}, {DType::i64, "i64", 64}, {DType::u64, "u64", 64},
+    {DType::boolean, "bool", 8}, {DType::i4, "i4", 4},    {DType::u4, "u4", 4},    {DType::string, "string", 0},
+    {DType::i2, "i2", 2},        {DType::i3, "i3", 3},    {DType::i5, "i5", 5},    {DType::i6, "i6", 6},
 }};
 
 }  // namespace
 
 int bits_of(DType dtype) {
   return kRows[static_cast<std::size_t>(dtype)].bits;
+}
+
+DType code_dtype(int bits) {
+  for (DType dtype : {DType::i2, DType::i3, DType::i4, DType::i5, DType::i6}) {
+    if (bits_of(dtype) == bits) return dtype;
+  }
+  return DType::i8;
+}
+
+int packed_element(const void* data, DType dtype, std::size_t i) {
+  const int bits = bits_of(dtype);
+  const auto* bytes = static_cast<const std::uint8_t*>(data);
+  const std::size_t first = i * static_cast<std::size_t>(bits);
+  const int shift = static_cast<int>(first % 8);
+  int value = bytes[first / 8] >> shift;
+  if (shift + bits > 8) value |= bytes[first / 8 + 1] << (8 - shift);
+  value &= (1 << bits) - 1;
+  return dtype != DType::u4 && value >= 1 << (bits - 1) ? value - (1 << bits) : value;
+}
+
+void store_packed(void* data, DType dtype, std::size_t i, int value) {
+  const int bits = bits_of(dtype);
+  auto* bytes = static_cast<std::uint8_t*>(data);
+  const std::size_t first = i * static_cast<std::size_t>(bits);
+  const int shift = static_cast<int>(first % 8), masked = value & ((1 << bits) - 1);
+  bytes[first / 8] = static_cast<std::uint8_t>(bytes[first / 8] | (masked << shift));
+  if (shift + bits > 8)
+    bytes[first / 8 + 1] = static_cast<std::uint8_t>(bytes[first / 8 + 1] | (masked >> (8 - shift)));
 }
 
 std::string_view name_of(DType dtype) {

@@ -25,10 +25,20 @@ enum class DType : std::uint8_t {
   i4,
   u4,      // two elements a byte, low nibble first (ONNX and GGUF order)
   string,  // carried by graphs, never computed with
+  i2,
+  i3,
+  i5,
+  i6,  // codes of weights only: two's complement, packed without gaps, low bits of a byte first
 };
 
 // Bits of one element; 0 for string.
 int bits_of(DType dtype);
+// The type whose elements are signed and of so many bits: 2 to 6 and 8. Other widths must not be asked for.
+DType code_dtype(int bits);
+// Element i of packed two's complement or (u4) unsigned numbers narrower than 8 bits.
+int packed_element(const void* data, DType dtype, std::size_t i);
+// Writes it, where the element's bits are 0 still.
+void store_packed(void* data, DType dtype, std::size_t i, int value);
 // Short name as in the text form: "f32", "u8", "bool".
 std::string_view name_of(DType dtype);
 std::optional<DType> dtype_from_name(std::string_view name);

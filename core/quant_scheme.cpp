@@ -36,6 +36,11 @@ Result<QuantScheme> parse_scheme(std::string_view text) {
   if (!take(rest, "_")) return wrong;
   if (scheme.weight_bits < 2 || scheme.weight_bits > 8) return wrong;
   if (scheme.activation_bits != 8 && scheme.activation_bits != 16) return wrong;
+  constexpr std::string_view kAffine = "_affine";
+  if (rest.ends_with(kAffine)) {
+    scheme.is_affine = true;
+    rest.remove_suffix(kAffine.size());
+  }
   if (rest == "t") {
     scheme.granularity = Granularity::per_tensor;
   } else if (rest == "c") {
@@ -60,13 +65,16 @@ std::string to_string(const QuantScheme& scheme) {
   text += std::to_string(scheme.activation_bits);
   switch (scheme.granularity) {
     case Granularity::per_tensor:
-      return text + "_t";
+      text += "_t";
+      break;
     case Granularity::per_channel:
-      return text + "_c";
+      text += "_c";
+      break;
     case Granularity::per_group:
-      return text + "_g" + std::to_string(scheme.group_size);
+      text += "_g" + std::to_string(scheme.group_size);
+      break;
   }
-  return text;
+  return scheme.is_affine ? text + "_affine" : text;
 }
 
 }  // namespace ctk

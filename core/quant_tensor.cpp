@@ -39,13 +39,21 @@ std::size_t groups_of(const Shape& shape, int channel_axis, const QuantScheme& s
   return std::max<std::size_t>(1, (summed + size - 1) / size);
 }
 
+int lowest_code(int bits) {
+  return bits == 8 ? -127 : -(1 << (bits - 1));
+}
+int highest_code(int bits) {
+  return (1 << (bits - 1)) - 1;
+}
+
 bool has_half_scales(const QuantTensor& weight) {
   return weight.scheme.is_integer_weight() && !weight.scheme.is_integer_activation() &&
          std::ranges::all_of(weight.scales, [](float s) { return half_to_float(float_to_half(s)) == s; });
 }
 
 std::size_t stored_bytes(const QuantTensor& weight) {
-  return weight.codes.bytes() + (has_half_scales(weight) ? 2 : 4) * weight.scales.size();
+  const std::size_t zeros = weight.zeros.empty() ? 0 : byte_size(weight.codes.dtype(), weight.zeros.size());
+  return weight.codes.bytes() + zeros + (has_half_scales(weight) ? 2 : 4) * weight.scales.size();
 }
 
 std::vector<std::int8_t> unpack_codes(const QuantTensor& weight) {
@@ -55,20 +63,16 @@ std::vector<std::int8_t> unpack_codes(const QuantTensor& weight) {
     return {values.begin(), values.end()};
   }
   std::vector<std::int8_t> out(codes.size());
-  const auto* bytes = static_cast<const std::uint8_t*>(codes.data());
   for (std::size_t i = 0; i < out.size(); ++i) {
-    const int nibble = (bytes[i / 2] >> (4 * (i % 2))) & 15;
-    out[i] = static_cast<std::int8_t>(nibble >= 8 ? nibble - 16 : nibble);
+    out[i] = static_cast<std::int8_t>(packed_element(codes.data(), codes.dtype(), i));
   }
   return out;
 }
 
-Tensor pack_i4(const Shape& shape, std::span<const std::int8_t> codes) {
-  Tensor packed = Tensor::zeros(DType::i4, shape).value();
-  auto* bytes = static_cast<std::uint8_t*>(packed.mutable_data());
-  for (std::size_t i = 0; i < codes.size(); ++i) {
-    bytes[i / 2] = static_cast<std::uint8_t>(bytes[i / 2] | ((codes[i] & 15) << (4 * (i % 2))));
-  }
+Tensor pack_codes(const Shape& shape, std::span<const std::int8_t> codes, int bits) {
+  if (bits == 8) return Tensor::of<std::int8_t>(shape, codes);
+  Tensor packed = Tensor::zeros(code_dtype(bits), shape).value();
+  for (std::size_t i = 0; i < codes.size(); ++i) store_packed(packed.mutable_data(), packed.dtype(), i, codes[i]);
   return packed;
 }
 
@@ -110,12 +114,16 @@ Tensor dequantize(const QuantTensor& weight) {
   Tensor out = Tensor::zeros(DType::f32, weight.codes.shape()).value();
   auto values = out.mutable_values<float>();
   const std::vector<std::int8_t> codes = unpack_codes(weight);
+  const auto zero = [&](std::size_t i) { return weight.zeros.empty() ? 0 : static_cast<int>(weight.zeros[i]); };
   if (weight.scales.size() == 1) {
-    for (std::size_t i = 0; i < codes.size(); ++i) values[i] = static_cast<float>(codes[i]) * weight.scales[0];
+    for (std::size_t i = 0; i < codes.size(); ++i)
+      values[i] = static_cast<float>(codes[i] - zero(0)) * weight.scales[0];
     return out;
   }
   const auto place = scale_of_elements(weight.codes.shape(), weight.channel_axis, weight.group_count, weight.scheme);
-  for (std::size_t i = 0; i < codes.size(); ++i) values[i] = static_cast<float>(codes[i]) * weight.scales[place[i]];
+  for (std::size_t i = 0; i < codes.size(); ++i) {
+    values[i] = static_cast<float>(codes[i] - zero(place[i])) * weight.scales[place[i]];
+  }
   return out;
 }
 

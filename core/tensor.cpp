@@ -42,10 +42,12 @@ double element_as_double(const Tensor& t, std::size_t i) {
     case DType::boolean:
       return static_cast<const std::uint8_t*>(p)[i] != 0 ? 1.0 : 0.0;
     case DType::i4:
-    case DType::u4: {
-      const int nibble = (static_cast<const std::uint8_t*>(p)[i / 2] >> (4 * (i % 2))) & 15;
-      return t.dtype() == DType::i4 && nibble >= 8 ? nibble - 16 : nibble;
-    }
+    case DType::u4:
+    case DType::i2:
+    case DType::i3:
+    case DType::i5:
+    case DType::i6:
+      return packed_element(p, t.dtype(), i);
     case DType::string:
       return 0.0;
   }
@@ -131,7 +133,7 @@ Result<std::vector<std::int64_t>> to_i64(const Tensor& tensor) {
 
 Result<Tensor> cast(const Tensor& from, DType dtype) {
   if (from.dtype() == dtype) return from;
-  if (from.dtype() == DType::string || dtype == DType::string || dtype == DType::i4 || dtype == DType::u4) {
+  if (from.dtype() == DType::string || bits_of(dtype) < 8) {
     return input_error("cannot convert " + std::string(name_of(from.dtype())) + " to " + std::string(name_of(dtype)));
   }
   CTK_TRY(Tensor to, Tensor::zeros(dtype, from.shape()));

@@ -100,7 +100,7 @@ class Tensor {
 Result<Tensor> to_f32(const Tensor& tensor);
 Result<std::vector<std::int64_t>> to_i64(const Tensor& tensor);
 // Converts element by element to `dtype` (round toward zero to integers, as ONNX Cast; values past 64 bits saturate,
-// then narrower integers keep the low bits; NaN gives 0). 4-bit types only as source.
+// then narrower integers keep the low bits; NaN gives 0). Types narrower than 8 bits only as source.
 Result<Tensor> cast(const Tensor& tensor, DType dtype);
 
 // 64-byte aligned memory that frees itself; null when the system refuses.

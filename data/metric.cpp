@@ -7,16 +7,19 @@
 #include <string>
 #include <vector>
 
+#include "core/parallel.h"
+
 namespace ctk::data {
 namespace {
 
 const MetricInfo kMetrics[] = {
-    {"top1", Better::higher, true, false, "share of samples whose largest output is the label"},
-    {"top5", Better::higher, true, false, "share of samples whose label is among the five largest outputs"},
-    {"agreement", Better::higher, false, true, "share of samples whose largest output is the float network's"},
-    {"kl", Better::lower, false, true, "mean KL(float || network) of the softmax of the outputs, nats"},
-    {"mse", Better::lower, false, true, "mean squared difference to the float network's outputs"},
-    {"sqnr_db", Better::higher, false, true, "10 log10 of float output power over error power, dB"},
+    {"top1", Better::higher, true, false, false, "share of samples whose largest output is the label"},
+    {"top5", Better::higher, true, false, false, "share of samples whose label is among the five largest outputs"},
+    {"agreement", Better::higher, false, true, false, "share of samples whose largest output is the float network's"},
+    {"kl", Better::lower, false, true, false, "mean KL(float || network) of the softmax of the outputs, nats"},
+    {"mse", Better::lower, false, true, false, "mean squared difference to the float network's outputs"},
+    {"sqnr_db", Better::higher, false, true, false, "10 log10 of float output power over error power, dB"},
+    {"perplexity", Better::lower, false, false, true, "exponential of the mean loss of each predicted token"},
 };
 
 // How an output tensor falls into rows of K numbers.
@@ -85,6 +88,65 @@ double log_sum_exp(std::span<const float> row) {
   return largest + std::log(sum);
 }
 
+// What one row adds to its sample.
+struct RowValue {
+  double value = 0, signal = 0, noise = 0;
+};
+
+RowValue row_value(std::string_view metric, std::span<const float> row, std::span<const float> wanted,
+                   std::int64_t label) {
+  RowValue out;
+  const auto is_among = [&](std::size_t first) { return rank_of(row, static_cast<std::size_t>(label)) < first; };
+  if (metric == "top1") out.value = is_among(1);
+  if (metric == "top5") out.value = is_among(5);
+  if (metric == "agreement") out.value = arg_max(row) == arg_max(wanted);
+  if (metric == "kl") out.value = kl_of_rows(wanted, row);
+  if (metric == "mse") out.value = squared_difference(row, wanted) / static_cast<double>(row.size());
+  if (metric == "sqnr_db") {
+    out.signal = power(wanted);
+    out.noise = squared_difference(row, wanted);
+  }
+  if (metric == "perplexity" && label >= 0) {
+    out.signal = log_sum_exp(row) - static_cast<double>(row[static_cast<std::size_t>(label)]);
+    out.noise = 1;
+  }
+  return out;
+}
+
+// Rows are independent, and a vocabulary is long: they are shared out to the threads and summed in order later.
+std::vector<RowValue> row_values(std::string_view metric, const float* out, const float* ref,
+                                 std::span<const std::int64_t> labels, const RowLayout& layout) {
+  std::vector<RowValue> values(layout.samples * layout.rows);
+  const std::size_t chunk = std::max<std::size_t>(1, 65536 / layout.classes);
+  parallel_for(values.size(), chunk, [&](std::size_t begin, std::size_t end) {
+    std::vector<float> out_scratch, ref_scratch;
+    for (std::size_t i = begin; i < end; ++i) {
+      const std::size_t s = i / layout.rows, r = i % layout.rows;
+      const std::span<const float> row = row_at(out, layout, s, r, out_scratch);
+      const std::span<const float> wanted =
+          ref == nullptr ? std::span<const float>{} : row_at(ref, layout, s, r, ref_scratch);
+      const std::int64_t label = labels.size() == values.size() ? labels[i] : labels.empty() ? -1 : labels[s];
+      values[i] = row_value(metric, row, wanted, label);
+    }
+  });
+  return values;
+}
+
+Status check_tokens(std::span<const std::int64_t> labels, const RowLayout& layout, std::size_t first_sample) {
+  const std::size_t count = layout.samples * layout.rows;
+  if (labels.size() != count || (layout.is_class_first && layout.rows > 1))
+    return input_error(
+        "metric perplexity: expected outputs [samples, tokens, vocabulary] and one id for each row, found " +
+        std::to_string(labels.size()) + " ids for " + std::to_string(count) +
+        " rows. Give text as data, and a language model.");
+  for (std::size_t i = 0; i < count; ++i)
+    if (labels[i] >= static_cast<std::int64_t>(layout.classes))
+      return input_error("metric perplexity: expected ids 0 to " + std::to_string(layout.classes - 1) + ", found " +
+                         std::to_string(labels[i]) + " in sample " + std::to_string(first_sample + i / layout.rows) +
+                         ". Take the tokenizer that belongs to the model.");
+  return {};
+}
+
 }  // namespace
 
 std::span<const MetricInfo> metrics() {
@@ -138,22 +200,16 @@ Status MetricSum::add(TensorView output, std::span<const std::int64_t> labels, T
                            std::to_string(layout.classes - 1) + ", found " + std::to_string(labels[s]) + " at sample " +
                            std::to_string(count_ + s) + ". Mend the labels, or take the model they belong to.");
   }
-  const float* out = output.as<float>();
-  const float* ref = reference.as<float>();
-  std::vector<float> out_scratch, ref_scratch;
+  if (info_->needs_tokens) CTK_CHECK(check_tokens(labels, layout, count_));
+  const std::vector<RowValue> values =
+      row_values(info_->name, output.as<float>(), reference.as<float>(), labels, layout);
   for (std::size_t s = 0; s < layout.samples; ++s, ++count_) {
     double value = 0, signal = 0, noise = 0;
     for (std::size_t r = 0; r < layout.rows; ++r) {
-      const std::span<const float> row = row_at(out, layout, s, r, out_scratch);
-      if (info_->needs_labels) {
-        value += rank_of(row, static_cast<std::size_t>(labels[s])) < (info_->name == "top5" ? 5u : 1u);
-        continue;
-      }
-      const std::span<const float> wanted = row_at(ref, layout, s, r, ref_scratch);
-      if (info_->name == "agreement") value += arg_max(row) == arg_max(wanted);
-      if (info_->name == "kl") value += kl_of_rows(wanted, row);
-      if (info_->name == "mse") value += squared_difference(row, wanted) / static_cast<double>(layout.classes);
-      if (info_->name == "sqnr_db") signal += power(wanted), noise += squared_difference(row, wanted);
+      const RowValue& row = values[s * layout.rows + r];
+      value += row.value;
+      signal += row.signal;
+      noise += row.noise;
     }
     value /= static_cast<double>(layout.rows);
     sum_ += value;
@@ -165,6 +221,21 @@ Status MetricSum::add(TensorView output, std::span<const std::int64_t> labels, T
     noise_noise_ += noise * noise;
   }
   return {};
+}
+
+Result<std::vector<std::int64_t>> next_tokens(const Tensor& input_ids) {
+  const Shape& shape = input_ids.shape();
+  if (input_ids.dtype() != DType::i64 || shape.size() != 2)
+    return input_error("metric perplexity: expected input_ids as i64 [samples, tokens], found " +
+                       std::string(name_of(input_ids.dtype())) + " " + to_string(shape) +
+                       ". Choose a metric of classes for this model.");
+  const auto ids = input_ids.values<std::int64_t>();
+  const auto length = static_cast<std::size_t>(shape[1]);
+  std::vector<std::int64_t> next(ids.size(), -1);
+  for (std::size_t i = 0; i + 1 < ids.size(); ++i) {
+    if ((i + 1) % length != 0) next[i] = ids[i + 1];
+  }
+  return next;
 }
 
 Result<MetricValue> MetricSum::value() const {
@@ -180,6 +251,17 @@ Result<MetricValue> MetricSum::value() const {
     const double relative = signal_signal_ / (signal_ * signal_) - 2.0 * signal_noise_ / (signal_ * noise_) +
                             noise_noise_ / (noise_ * noise_);
     result.standard_error = 10.0 / std::log(10.0) * std::sqrt(std::max(relative, 0.0));
+    return result;
+  }
+  if (info_->needs_tokens) {
+    if (noise_ == 0)
+      return input_error("metric perplexity: expected samples of at least two tokens, found none. Give longer text.");
+    const double mean = signal_ / noise_;
+    // Residuals of the samples: their loss minus what the mean would give for their tokens.
+    const double variance = signal_signal_ - 2.0 * mean * signal_noise_ + mean * mean * noise_noise_;
+    result.value = std::exp(mean);
+    result.standard_error = result.value * std::sqrt(std::max(variance, 0.0)) / noise_;
+    result.count = static_cast<std::size_t>(noise_);
     return result;
   }
   result.standard_error = std::sqrt(std::max(sum_squares_ / n - result.value * result.value, 0.0) / n);

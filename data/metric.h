@@ -2,13 +2,15 @@
 // much.
 //
 // An output [B, K] is one row of K numbers per sample; [B, T, K] has T rows (tokens), [B, K, H, W] has H*W (pixels). A
-// sample's value is the mean over its rows, the metric the mean over samples; sums are in double.
+// sample's value is the mean over its rows, the metric the mean over samples; sums are in double. Perplexity counts
+// tokens alike, whatever sample they are in: exp(sum of losses / tokens scored).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "core/result.h"
 #include "core/tensor.h"
@@ -22,6 +24,7 @@ struct MetricInfo {
   Better better;
   bool needs_labels;
   bool needs_reference;  // outputs of the float network on the same samples
+  bool needs_tokens;     // labels are the token that follows each row: see next_tokens()
   std::string_view what;
 };
 
@@ -32,14 +35,15 @@ Result<const MetricInfo*> find_metric(std::string_view name);
 struct MetricValue {
   double value = 0;           // sqnr_db: +infinity when nothing differs
   double standard_error = 0;  // sqrt(variance / count) over samples; sqnr_db: by the delta method
-  std::size_t count = 0;      // samples
+  std::size_t count = 0;      // samples; perplexity: tokens scored
 };
 
 // Collects batches, in any sizes, for one metric. The answer depends on the samples and their order only.
 class MetricSum {
  public:
   explicit MetricSum(const MetricInfo& info) : info_(&info) {}
-  // output, reference: f32, one shape; labels: [B], each in 0..K-1. What the metric does not need may be empty.
+  // output, reference: f32, one shape; labels: [B], each in 0..K-1, or [B * T] of next_tokens(). What the metric does
+  // not need may be empty.
   // Errors: input (shapes, label outside the classes, NaN or Inf in an output; names sample and value).
   Status add(TensorView output, std::span<const std::int64_t> labels, TensorView reference = {});
   // Errors: input (no sample was added).
@@ -49,9 +53,13 @@ class MetricSum {
   const MetricInfo* info_;
   std::size_t count_ = 0;
   double sum_ = 0, sum_squares_ = 0;  // of the samples' values
-  double signal_ = 0, noise_ = 0;     // sqnr_db: sums of squares
+  double signal_ = 0, noise_ = 0;     // sqnr_db: sums of squares; perplexity: losses and tokens
   double signal_signal_ = 0, signal_noise_ = 0, noise_noise_ = 0;
 };
+
+// What a row of a language model's output [B, T, vocabulary] is scored against, from its input_ids [B, T]: the id that
+// follows; -1 behind the last, which is not scored. Errors: input (shape or dtype other than i64 [B, T]).
+Result<std::vector<std::int64_t>> next_tokens(const Tensor& input_ids);
 
 // Index of the largest of `row`; of equal ones the lowest. Row: at least one element, no NaN.
 std::size_t arg_max(std::span<const float> row);

@@ -55,23 +55,28 @@ class QdqBuilder {
     return graph_.add_node(std::move(made));  // order is restored by sort() at the end
   }
 
-  // Blocked scales lie as the weight does: [channels, groups] or [groups, channels].
-  static Tensor scales_of(const QuantTensor& weight) {
+  // Scales, or zero points, as DequantizeLinear wants them. Blocked ones lie as the weight does: [channels, groups] or
+  // [groups, channels].
+  template <class T>
+  static Tensor beside_codes(const QuantTensor& weight, const std::vector<T>& numbers) {
     if (weight.scheme.granularity == Granularity::per_group) {
       const Shape& shape = weight.codes.shape();
       const auto groups = static_cast<std::int64_t>(groups_of(shape, weight.channel_axis, weight.scheme));
       const std::int64_t channels = shape[static_cast<std::size_t>(weight.channel_axis)];
-      if (weight.channel_axis == 0) return Tensor::of<float>({channels, groups}, weight.scales);
-      std::vector<float> turned(weight.scales.size());
+      if (weight.channel_axis == 0) return Tensor::of<T>({channels, groups}, numbers);
+      std::vector<T> turned(numbers.size());
       for (std::int64_t c = 0; c < channels; ++c) {
         for (std::int64_t g = 0; g < groups; ++g)
-          turned[static_cast<std::size_t>(g * channels + c)] = weight.scales[static_cast<std::size_t>(c * groups + g)];
+          turned[static_cast<std::size_t>(g * channels + c)] = numbers[static_cast<std::size_t>(c * groups + g)];
       }
-      return Tensor::of<float>({groups, channels}, turned);
+      return Tensor::of<T>({groups, channels}, turned);
     }
-    if (weight.scales.size() == 1) return Tensor::scalar(weight.scales[0]);
-    return Tensor::of<float>({static_cast<std::int64_t>(weight.scales.size())}, weight.scales);
+    if (numbers.size() == 1) return Tensor::scalar<T>(numbers[0]);
+    return Tensor::of<T>({static_cast<std::int64_t>(numbers.size())}, numbers);
   }
+
+  // ONNX has signed integers of 4 and 8 bits: the narrower that holds the codes.
+  static int stored_bits(const QuantTensor& weight) { return weight.scheme.weight_bits <= 4 ? 4 : 8; }
 
   Status write_weight(const Layer& layer) {
     const auto coded = graph_.value(layer.weight).quantized;
@@ -84,10 +89,15 @@ class QdqBuilder {
                            ": a grouped ConvTranspose with one scale a channel has no Q/DQ "
                            "form. Use a per-tensor scheme (w8a8_t) for this layer");
       }
-      const ValueId scale = constant(name + "_scale", scales_of(*coded));
+      std::vector<ValueId> inputs = {layer.weight, constant(name + "_scale", beside_codes(*coded, coded->scales))};
+      if (coded->scheme.is_affine) {
+        const Tensor zeros = beside_codes(*coded, coded->zeros);
+        inputs.push_back(constant(name + "_zero_point",
+                                  pack_codes(zeros.shape(), zeros.values<std::int8_t>(), stored_bits(*coded))));
+      }
       const bool has_groups = coded->scheme.granularity == Granularity::per_group;
       const int axis = has_groups ? 1 - coded->channel_axis : coded->scales.size() > 1 ? coded->channel_axis : -1;
-      const NodeId dequantize = node("DequantizeLinear", name + "_dq", {layer.weight, scale}, real, axis);
+      const NodeId dequantize = node("DequantizeLinear", name + "_dq", inputs, real, axis);
       if (has_groups) {
         graph_.node(dequantize).attributes.set("block_size", static_cast<std::int64_t>(coded->scheme.group_size));
       }
@@ -107,8 +117,10 @@ class QdqBuilder {
 
   void store_codes(ValueId id, const QuantTensor& coded) {
     graph::Value& value = graph_.value(id);
-    value.constant = coded.codes;
-    value.dtype = coded.codes.dtype();
+    const int bits = coded.scheme.weight_bits;
+    value.constant =
+        bits < 8 && bits != 4 ? pack_codes(coded.codes.shape(), unpack_codes(coded), stored_bits(coded)) : coded.codes;
+    value.dtype = value.constant->dtype();
     value.quantized.reset();
   }
 

@@ -166,10 +166,9 @@ Status Parser::parse_quantized(ValueId id) {
   CTK_CHECK(cursor_.expect(')'));
   CTK_TRY(weight->codes, parse_tensor(cursor_, source_));
   const Tensor& codes = weight->codes;
-  const bool has_width =
-      is_half ? codes.dtype() == DType::f16 : codes.dtype() == DType::i8 || codes.dtype() == DType::i4;
-  if (!codes.is_defined() || !has_width) {
-    return cursor_.wrong(is_half ? "fp16 weights must be f16" : "weight codes must be i8 or i4");
+  const DType width = is_half ? DType::f16 : code_dtype(scheme->weight_bits);
+  if (!codes.is_defined() || codes.dtype() != width) {
+    return cursor_.wrong("codes of " + to_string(*scheme) + " must be " + std::string(name_of(width)));
   }
   CTK_CHECK(cursor_.expect_keyword("scales"));
   CTK_TRY(Tensor scales, parse_tensor(cursor_, source_));
@@ -194,8 +193,18 @@ Status Parser::parse_quantized(ValueId id) {
   // Scales printed by hash come back as zeros: there is nothing to check then.
   const bool is_known = source_ != nullptr || scales.size() <= kInlineElements;
   for (float scale : scales.values<float>()) {
-    if (is_known && !(std::isfinite(scale) && scale > 0))
-      return cursor_.wrong("weight scales must be finite and above 0");
+    const bool has_sign = scheme->is_integer_activation() ? scale > 0 : scale != 0;
+    if (is_known && !(std::isfinite(scale) && has_sign))
+      return cursor_.wrong(scheme->is_integer_activation() ? "weight scales must be finite and above 0"
+                                                           : "weight scales must be finite and not 0");
+  }
+  if (scheme->is_affine) {
+    CTK_CHECK(cursor_.expect_keyword("zeros"));
+    CTK_TRY(const Tensor zeros, parse_tensor(cursor_, source_));
+    if (!zeros.is_defined() || zeros.dtype() != width || zeros.size() != scales.size())
+      return cursor_.wrong("zeros must be " + std::string(name_of(width)) + ", one beside each scale");
+    CTK_TRY(const std::vector<std::int64_t> values, to_i64(zeros));
+    weight->zeros.assign(values.begin(), values.end());
   }
   weight->scales.assign(scales.values<float>().begin(), scales.values<float>().end());
   graph_.value(id).quantized = std::move(weight);

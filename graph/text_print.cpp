@@ -88,6 +88,10 @@ std::string constant_line(const Graph& graph, ValueId id, ConstantSink* sink) {
     out += " scales ";
     const Tensor scales = Tensor::of<float>({static_cast<std::int64_t>(weight.scales.size())}, weight.scales);
     append_tensor(out, has_half_scales(weight) ? cast(scales, DType::f16).value() : scales, sink);
+    if (weight.scheme.is_affine) {
+      out += " zeros ";
+      append_tensor(out, pack_codes(scales.shape(), weight.zeros, weight.scheme.weight_bits), sink);
+    }
   }
   return out;
 }

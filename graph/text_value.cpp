@@ -84,12 +84,16 @@ bool store_element(std::string_view token, DType dtype, void* data, std::size_t 
     case DType::u64:
       return store_integer<std::uint64_t>(token, data, i);
     case DType::i4:
-    case DType::u4: {
+    case DType::u4:
+    case DType::i2:
+    case DType::i3:
+    case DType::i5:
+    case DType::i6: {
       int value = 0;
-      const int least = dtype == DType::i4 ? -8 : 0;
-      if (!parse_whole(token, value) || value < least || value > least + 15) return false;
-      auto& byte = static_cast<std::uint8_t*>(data)[i / 2];
-      byte = static_cast<std::uint8_t>(byte | ((value & 15) << (4 * (i % 2))));
+      const int bits = bits_of(dtype);
+      const int least = dtype == DType::u4 ? 0 : -(1 << (bits - 1));
+      if (!parse_whole(token, value) || value < least || value > least + (1 << bits) - 1) return false;
+      store_packed(data, dtype, i, value);
       return true;
     }
     case DType::string:

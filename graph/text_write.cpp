@@ -92,10 +92,12 @@ void append_element(std::string& out, const Tensor& tensor, std::size_t i) {
     case DType::u64:
       return append_chars(out, static_cast<const std::uint64_t*>(data)[i]);
     case DType::i4:
-    case DType::u4: {
-      const int nibble = (static_cast<const std::uint8_t*>(data)[i / 2] >> (4 * (i % 2))) & 15;
-      return append_chars(out, tensor.dtype() == DType::i4 && nibble >= 8 ? nibble - 16 : nibble);
-    }
+    case DType::u4:
+    case DType::i2:
+    case DType::i3:
+    case DType::i5:
+    case DType::i6:
+      return append_chars(out, packed_element(data, tensor.dtype(), i));
     case DType::string:
       return;
   }

@@ -29,14 +29,13 @@ Result<const Quantizer*> find_quantizer(std::string_view name) {
 Status require_known_form(const QuantScheme& scheme) {
   const bool is_float = !scheme.is_integer_weight();
   const bool has_width = scheme.weight_bits == 8 || scheme.weight_bits == 4;
-  const bool is_narrow = scheme.activation_bits == 8 || scheme.activation_bits == 16;
-  // Activations of 8-bit weights in groups stay floats: there is no kernel that rounds them.
-  const bool has_kernel =
-      scheme.granularity != Granularity::per_group || scheme.weight_bits == 4 || scheme.activation_bits == 16;
-  if (is_float || (has_width && is_narrow && has_kernel)) return {};
+  // 8-bit activations meet symmetric weights of 4 or 8 bits, in groups of 4 only: those are the kernels there are.
+  const bool has_kernel = has_width && !scheme.is_affine && scheme.activation_bits == 8 &&
+                          (scheme.granularity != Granularity::per_group || scheme.weight_bits == 4);
+  if (is_float || has_kernel || scheme.activation_bits == 16) return {};
   return config_error("scheme " + to_string(scheme) +
-                      " is not available in this build. Use fp32, fp16, w8a8_c, w8a8_t, w4a8_c, w4a8_t, w8a16_c, "
-                      "w4a16_c, or with groups w4a16_g32, w4a8_g32, w8a16_g32");
+                      " is not available in this build. Use fp32, fp16, w8a8_c, w8a8_t, w4a8_c, w4a8_t, "
+                      "w4a8_g32, or w2 to w8 with a16: w4a16_g32, w3a16_c, w5a16_g64_affine");
 }
 
 }  // namespace ctk::quantization

@@ -46,13 +46,6 @@ float nearest_half_scale(float scale) {
 
 }  // namespace
 
-int lowest_code(int bits) {
-  return bits == 8 ? -127 : -(1 << (bits - 1));
-}
-int highest_code(int bits) {
-  return (1 << (bits - 1)) - 1;
-}
-
 std::int8_t round_to_code(float value, float scale, int bits) {
   const float code = std::nearbyint(value / scale);
   return static_cast<std::int8_t>(
@@ -147,7 +140,7 @@ Result<WeightOutcome> quantize_rtn(const WeightRequest& request) {
   std::vector<std::int8_t> codes(values.size());
   for (std::size_t i = 0; i < codes.size(); ++i)
     codes[i] = round_to_code(values[i], outcome.tensor.scales[channel[i]], bits);
-  outcome.tensor.codes = width == 4 ? pack_i4(shape, codes) : Tensor::of<std::int8_t>(shape, codes);
+  outcome.tensor.codes = pack_codes(shape, codes, width);
   return outcome;
 }
 

@@ -11,8 +11,6 @@ Result<WeightOutcome> quantize_rtn(const WeightRequest& request);
 float fit_scale(std::span<const float> values, int bits);
 // sum (v - s * clamp(round(v / s)))^2
 double rounding_error(std::span<const float> values, float scale, int bits);
-int lowest_code(int bits);   // -127 for 8 bits (negation stays exact), -8 for 4
-int highest_code(int bits);  // 127, 7
 std::int8_t round_to_code(float value, float scale, int bits);
 
 }  // namespace ctk::quantization

@@ -21,13 +21,19 @@ bool is_blocked(const Node& node) {
   return node.attributes.get_int("block_size", 0) != 0;
 }
 
-// Float32 scales of a Q or DQ node, all finite and positive; empty when they are anything else.
-std::vector<float> scales_of(const Graph& graph, const Node& node) {
+// Weights alone may have scales below 0: the codes' longer side then lies above.
+enum class Sign { positive, any };
+
+bool is_scale(float scale, Sign sign) {
+  return std::isfinite(scale) && (sign == Sign::any ? scale != 0.0f : scale > 0.0f);
+}
+
+// Float32 scales of a Q or DQ node, all finite and of the sign asked for; empty when they are anything else.
+std::vector<float> scales_of(const Graph& graph, const Node& node, Sign sign = Sign::positive) {
   const Tensor* scale = constant_of(graph, input_of(node, 1));
   if (scale == nullptr || scale->dtype() != DType::f32 || scale->shape().size() > 1 || is_blocked(node)) return {};
   const auto values = scale->values<float>();
-  const bool is_usable =
-      std::all_of(values.begin(), values.end(), [](float s) { return std::isfinite(s) && s > 0.0f; });
+  const bool is_usable = std::all_of(values.begin(), values.end(), [sign](float s) { return is_scale(s, sign); });
   return is_usable ? std::vector<float>(values.begin(), values.end()) : std::vector<float>{};
 }
 
@@ -167,6 +173,37 @@ bool lift_bias(Graph& graph, NodeId id) {
   return true;
 }
 
+// Zero points that differ, in the order of the scales' note and moved into the signed range; nullopt when they are
+// none.
+std::optional<std::vector<std::int8_t>> zeros_of(const Graph& graph, const Node& node, const QuantTensor& note,
+                                                 std::optional<std::size_t> channel_axis) {
+  const Tensor* tensor = constant_of(graph, input_of(node, 2));
+  if (tensor == nullptr || tensor->size() != note.scales.size()) return std::nullopt;
+  const auto values = to_i64(*tensor);
+  if (!values) return std::nullopt;
+  const bool is_unsigned = tensor->dtype() == DType::u8 || tensor->dtype() == DType::u4;
+  const std::int64_t offset = is_unsigned ? 1 << (bits_of(tensor->dtype()) - 1) : 0;
+  std::vector<std::int8_t> zeros(values->size());
+  const bool is_turned = is_blocked(node) && channel_axis && *channel_axis == 1;
+  const std::size_t channels = is_turned ? static_cast<std::size_t>(tensor->shape()[1]) : 1;
+  const std::size_t groups = zeros.size() / channels;
+  for (std::size_t i = 0; i < zeros.size(); ++i) {
+    const std::size_t place = is_turned ? i % channels * groups + i / channels : i;
+    zeros[place] = static_cast<std::int8_t>((*values)[i] - offset);
+  }
+  return zeros;
+}
+
+// Codes of any width moved into the signed range.
+std::vector<std::int8_t> signed_codes(const Tensor& codes) {
+  const bool is_unsigned = codes.dtype() == DType::u8 || codes.dtype() == DType::u4;
+  const std::int64_t offset = is_unsigned ? 1 << (bits_of(codes.dtype()) - 1) : 0;
+  const std::vector<std::int64_t> values = to_i64(codes).value();
+  std::vector<std::int8_t> out(values.size());
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<std::int8_t>(values[i] - offset);
+  return out;
+}
+
 // Codes minus their zero point as int8; nullopt when they do not fit the symmetric range of their width.
 std::optional<std::vector<std::int8_t>> symmetric_codes(const Tensor& codes, std::int64_t zero) {
   const int bits = bits_of(codes.dtype());
@@ -229,7 +266,7 @@ std::vector<float> group_scales_of(const Graph& graph, const Node& node, const S
   const auto values = scale->values<float>();
   std::vector<float> scales(values.begin(), values.end());
   for (std::size_t i = 0; i < values.size(); ++i) {
-    if (!std::isfinite(values[i]) || values[i] <= 0.0f) return {};
+    if (!is_scale(values[i], Sign::any)) return {};
     if (*channel_axis == 1) scales[i % channels * groups + i / channels] = values[i];
   }
   return scales;
@@ -239,16 +276,15 @@ bool lift_weight(Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
   const ValueId source = input_of(node, 0), output = node.outputs[0];
   const Tensor* codes = constant_of(graph, source);
-  const auto zero = zero_point_of(graph, node);
-  if (codes == nullptr || !zero || graph.is_output(output) || graph.value(output).consumers.empty()) return false;
+  if (codes == nullptr || graph.is_output(output) || graph.value(output).consumers.empty()) return false;
   const bool is_narrow = codes->dtype() == DType::i4 || codes->dtype() == DType::u4;
   if (!is_narrow && codes->dtype() != DType::i8 && codes->dtype() != DType::u8) return false;
   QuantTensor note;
   note.method = "given";
   note.scheme = {is_narrow ? 4 : 8, 16, Granularity::per_tensor, 0};
   std::optional<std::size_t> axis;
-  note.scales =
-      is_blocked(node) ? group_scales_of(graph, node, codes->shape(), note.scheme, axis) : scales_of(graph, node);
+  note.scales = is_blocked(node) ? group_scales_of(graph, node, codes->shape(), note.scheme, axis)
+                                 : scales_of(graph, node, Sign::any);
   if (note.scales.empty() || codes->size() == 0) return false;
   if (!is_blocked(node) && (note.scales.size() > 1 || constant_of(graph, input_of(node, 1))->shape().size() == 1)) {
     axis = axis_of(node, codes->shape());
@@ -257,10 +293,17 @@ bool lift_weight(Graph& graph, NodeId id) {
       return false;
     if (is_tensor_wide) axis.reset();
   }
-  const auto list = symmetric_codes(*codes, *zero);
-  if (!list) return false;
+  std::optional<std::vector<std::int8_t>> list;
+  if (const auto zero = zero_point_of(graph, node)) list = symmetric_codes(*codes, *zero);
+  if (!list) {
+    auto zeros = zeros_of(graph, node, note, axis);
+    if (!zeros) return false;
+    note.zeros = std::move(*zeros);
+    note.scheme.is_affine = true;
+    list = signed_codes(*codes);
+  }
   if (axis && !is_blocked(node)) note.scheme.granularity = Granularity::per_channel;
-  note.codes = is_narrow ? pack_i4(codes->shape(), *list) : Tensor::of<std::int8_t>(codes->shape(), *list);
+  note.codes = pack_codes(codes->shape(), *list, is_narrow ? 4 : 8);
   if (!fits_layers(graph, output, axis, note)) return false;
 
   // The weight keeps the name its codes have in the file, unless somebody else reads the codes.
@@ -282,7 +325,8 @@ void set_schemes(Graph& graph) {
     const auto weight = graph.value(layer.weight).quantized;
     if (weight == nullptr || !weight->scheme.is_integer_weight()) continue;
     QuantScheme scheme = weight->scheme;
-    scheme.activation_bits = graph.value(layer.input).activation_quant ? 8 : 16;
+    const bool is_plain = !scheme.is_affine && std::ranges::all_of(weight->scales, [](float s) { return s > 0.0f; });
+    scheme.activation_bits = graph.value(layer.input).activation_quant && is_plain ? 8 : 16;
     graph.node(layer.node).scheme = scheme;
     auto copy = std::make_shared<QuantTensor>(*weight);
     copy->scheme = scheme;

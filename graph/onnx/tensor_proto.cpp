@@ -141,6 +141,10 @@ Status read_typed(const ::onnx::TensorProto& p, Tensor& tensor) {
     case DType::u4:
       return fill<std::uint8_t>(p, p.int32_data(), "int32_data (two a byte)", tensor, -128, 255);
     case DType::string:
+    case DType::i2:
+    case DType::i3:
+    case DType::i5:
+    case DType::i6:
       break;
   }
   return at(p, "strings are carried, not read");

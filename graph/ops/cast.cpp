@@ -127,6 +127,10 @@ Status evaluate(const Node&, std::span<const TensorView> inputs, std::span<const
     case DType::u4:
       return write(NibbleSource{in.as<std::uint8_t>(), false}, outputs[0]);
     case DType::string:
+    case DType::i2:
+    case DType::i3:
+    case DType::i5:
+    case DType::i6:
       break;
   }
   return internal_error("element type " + std::string(name_of(in.dtype)) + " passed inference");
@@ -136,10 +140,11 @@ Result<std::vector<ValueInfo>> infer(const Node& node, std::span<const InferInpu
   CTK_CHECK(expect_inputs(inputs, 1));
   auto to = dtype_from_onnx(node.attributes.get_int("to", 0));
   if (!to) return std::move(to).error().with_context("to");
-  if (inputs[0].info.dtype == DType::string || bits_of(*to) < 8) {
-    return input_error("to: expected a conversion between numbers of whole bytes, found " +
-                       std::string(name_of(inputs[0].info.dtype)) + " to " + std::string(name_of(*to)) +
-                       ". Remove the Cast.");
+  const DType from = inputs[0].info.dtype;
+  const bool is_source = bits_of(from) >= 8 || from == DType::i4 || from == DType::u4;
+  if (!is_source || bits_of(*to) < 8) {
+    return input_error("to: expected a conversion between numbers of whole bytes, found " + std::string(name_of(from)) +
+                       " to " + std::string(name_of(*to)) + ". Remove the Cast.");
   }
   CTK_TRY(auto outputs, single_output(*to, inputs[0].info.shape));
   return fold_if_known(node, inputs, std::move(outputs), evaluate);

@@ -49,17 +49,21 @@ class DepthwiseFloatStep final : public FloatLayerStep {
   }
 };
 
-Result<Tensor> float_weight(const graph::Value& value) {
-  if (value.quantized != nullptr) return dequantize(*value.quantized);
-  return to_f32(*value.constant);
+// layer_of() has seen to it that the weight is made of numbers.
+Tensor float_weight(const graph::Value& value) {
+  return value.quantized != nullptr ? dequantize(*value.quantized) : to_f32(*value.constant).value();
 }
 
 }  // namespace
 
 Status make_float_layer(PlanBuilder& builder, const FusedLayer& fused, const ConvShape& shape) {
   const graph::Layer& layer = fused.layer;
-  CTK_TRY(const Tensor weight, float_weight(builder.graph().value(layer.weight)));
-  const std::vector<float> ordered = to_kernel_order<float>(builder, layer, shape, weight.values<float>());
+  // Asked for only when no plan of this graph has packed them yet.
+  const auto ordered = [&] {
+    const Tensor weight = float_weight(builder.graph().value(layer.weight));
+    return to_kernel_order<float>(builder, layer, shape, weight.values<float>());
+  };
+  const ConvShape geometry = packed_geometry(builder, layer, shape);
   const bool is_depthwise = layer.is_depthwise && shape.in_channels == shape.out_channels && !shape.is_transposed;
   std::unique_ptr<FloatLayerStep> step;
   if (is_depthwise) {
@@ -68,8 +72,8 @@ Status make_float_layer(PlanBuilder& builder, const FusedLayer& fused, const Con
     made->label = "depthwise_fp32";
     made->row = made->kernel->name;
     made->packed_bytes = made->kernel->packed_bytes(shape);
-    CTK_TRY(made->packed, builder.packed(layer.node, *made, shape,
-                                         [&](void* packed) { made->kernel->pack(shape, ordered.data(), packed); }));
+    CTK_TRY(made->packed, builder.packed(layer.node, *made, geometry,
+                                         [&](void* packed) { made->kernel->pack(shape, ordered().data(), packed); }));
     made->scratch_bytes = made->kernel->scratch_bytes(shape) * static_cast<std::size_t>(builder.options().threads);
     step = std::move(made);
   } else {
@@ -78,8 +82,8 @@ Status make_float_layer(PlanBuilder& builder, const FusedLayer& fused, const Con
     made->label = is_product(builder, layer) ? "gemm_fp32" : "conv_fp32";
     made->row = made->gemm->name;
     made->packed_bytes = kernels::conv_float_packed_bytes(*made->gemm, shape);
-    CTK_TRY(made->packed, builder.packed(layer.node, *made, shape, [&](void* packed) {
-      kernels::conv_float_pack(*made->gemm, shape, ordered.data(), packed);
+    CTK_TRY(made->packed, builder.packed(layer.node, *made, geometry, [&](void* packed) {
+      kernels::conv_float_pack(*made->gemm, shape, ordered().data(), packed);
     }));
     made->scratch_bytes = kernels::conv_float_scratch_bytes(*made->gemm, shape, builder.options().threads);
     step = std::move(made);

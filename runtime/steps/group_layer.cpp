@@ -43,6 +43,7 @@ kernels::W4Shape shape_of(const graph::Layer& layer, const QuantScheme& scheme) 
 bool is_group_layer(const PlanBuilder& builder, const graph::Layer& layer) {
   const auto& weight = builder.graph().value(layer.weight).quantized;
   if (weight == nullptr || !is_product(builder, layer) || weight->codes.dtype() != DType::i4) return false;
+  if (weight->scheme.is_affine) return false;
   if (weight->scheme.is_integer_activation() || weight->scheme.granularity == Granularity::per_tensor) return false;
   return layer.reduction > 0 && shape_of(layer, weight->scheme).is_supported() && has_half_scales(*weight);
 }
@@ -66,7 +67,7 @@ Status make_group_layer(PlanBuilder& builder, const FusedLayer& fused, const ker
   step->packed_bytes = step->gemm->packed_bytes(product.shape);
   const auto pack = [&](void* packed) {
     const std::vector<std::int8_t> codes = to_kernel_order<std::int8_t>(builder, layer, shape, unpack_codes(weight));
-    const Tensor nibbles = pack_i4({static_cast<std::int64_t>(codes.size())}, codes);
+    const Tensor nibbles = pack_codes({static_cast<std::int64_t>(codes.size())}, codes, 4);
     std::vector<std::uint16_t> scales(weight.scales.size());
     for (std::size_t i = 0; i < scales.size(); ++i) scales[i] = float_to_half(weight.scales[i]);
     kernels::W4Matrix matrix;
@@ -77,7 +78,7 @@ Status make_group_layer(PlanBuilder& builder, const FusedLayer& fused, const ker
     matrix.scales = scales.data();
     kernels::pack_w4(*step->gemm, matrix, packed);
   };
-  CTK_TRY(step->packed, builder.packed(layer.node, *step, shape, pack));
+  CTK_TRY(step->packed, builder.packed(layer.node, *step, packed_geometry(builder, layer, shape), pack));
   step->scratch_bytes = kernels::gemm_w4_scratch_bytes(*step->gemm, product.shape, product.digits, product.m);
   CTK_TRY(step->bias, layer_bias(builder, layer));
   CTK_TRY(const int x, builder.need(layer.input, Form::native, Layout::plain));

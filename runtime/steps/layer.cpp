@@ -135,6 +135,11 @@ Result<std::vector<float>> layer_bias(const PlanBuilder& builder, const Layer& l
                      to_string(bias.shape()));
 }
 
+kernels::ConvShape packed_geometry(const PlanBuilder& builder, const Layer& layer, kernels::ConvShape shape) {
+  if (is_product(builder, layer)) shape.in_width = shape.out_width = 1;
+  return shape;
+}
+
 template <class T>
 std::vector<T> to_kernel_order(const PlanBuilder& builder, const Layer& layer, const kernels::ConvShape& shape,
                                std::span<const T> weight) {

@@ -28,6 +28,9 @@ Result<std::optional<kernels::ConvShape>> layer_geometry(const PlanBuilder& buil
 // True when the layer is a matrix product (Gemm, MatMul): plain layout, rows x K.
 bool is_product(const PlanBuilder& builder, const graph::Layer& layer);
 
+// What packed weights depend on: a product's number of rows is left out, so that texts of all lengths share them.
+kernels::ConvShape packed_geometry(const PlanBuilder& builder, const graph::Layer& layer, kernels::ConvShape shape);
+
 // Reorders a weight from the graph's layout to [out_channels, channels_per_group, kernel_height, kernel_width].
 template <class T>
 std::vector<T> to_kernel_order(const PlanBuilder& builder, const graph::Layer& layer, const kernels::ConvShape& shape,

@@ -87,7 +87,7 @@ TEST(Quantize, KeepsEveryCode) {
 
 TEST(PackI4, PutsTheFirstCodeIntoTheLowNibble) {
   const std::int8_t codes[] = {1, -1, -8, 7, 3};
-  const Tensor packed = pack_i4({5}, codes);
+  const Tensor packed = pack_codes({5}, codes, 4);
   const auto* bytes = static_cast<const std::uint8_t*>(packed.data());
   EXPECT_EQ(bytes[0], 0xf1);
   EXPECT_EQ(bytes[1], 0x78);
@@ -182,7 +182,7 @@ TEST(ScaleOfElements, WithGroupsCountsChannelsThenGroups) {
 TEST(StoredBytes, CountsHalfScalesWhereTheyAreExact) {
   QuantTensor weight;
   weight.scheme = {4, 16, Granularity::per_group, 2};
-  weight.codes = pack_i4({2, 4}, std::vector<std::int8_t>{1, 2, 3, 4, -1, -2, -3, -8});
+  weight.codes = pack_codes({2, 4}, std::vector<std::int8_t>{1, 2, 3, 4, -1, -2, -3, -8}, 4);
   weight.scales = {1.0f, 0.5f, 0.25f, 3.0f};
   EXPECT_EQ(stored_bytes(weight), 4u + 4u * 2u);
   EXPECT_EQ(dequantize(weight).values<float>()[7], -24.0f);

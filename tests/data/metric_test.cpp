@@ -105,6 +105,27 @@ TEST(Metric, DoesNotDependOnTheBatches) {
   }
 }
 
+// Two texts of 3 and 2 tokens over a vocabulary of 2: losses log 2 each where logits are equal, log(1 + 1/e) where the
+// next token is ahead by 1. Tokens count alike: exp((2 * log 2 + log(1 + 1/e)) / 3).
+TEST(Metric, PerplexityCountsTokensNotTexts) {
+  MetricSum sum(**find_metric("perplexity"));
+  const auto ids = [](std::vector<std::int64_t> values) {
+    return Tensor::of<std::int64_t>({1, static_cast<std::int64_t>(values.size())}, values);
+  };
+  const auto first = next_tokens(ids({0, 1, 1})), second = next_tokens(ids({1, 0}));
+  EXPECT_EQ(*first, (std::vector<std::int64_t>{1, 1, -1}));
+  ASSERT_TRUE(sum.add(outputs({1, 3, 2}, {5, 5, -1, -1, 9, 0}).view(), *first).has_value());
+  ASSERT_TRUE(sum.add(outputs({1, 2, 2}, {3, 2, 0, 9}).view(), *second).has_value());
+  const double ahead = std::log1p(std::exp(-1.0)), mean = (2 * std::log(2.0) + ahead) / 3;
+  EXPECT_NEAR(sum.value()->value, std::exp(mean), 1e-6);
+  EXPECT_EQ(sum.value()->count, 3u);
+  // Residuals of the texts: 2 log 2 - 2 mean and ahead - mean.
+  const double miss = std::hypot(2 * std::log(2.0) - 2 * mean, ahead - mean) / 3;
+  EXPECT_NEAR(sum.value()->standard_error, std::exp(mean) * miss, 1e-6);
+  expect_error(sum.add(outputs({1, 2, 2}, {3, 2, 0, 9}).view(), *next_tokens(ids({0, 2}))), ErrorCode::input,
+               {"ids 0 to 1", "found 2"});
+}
+
 TEST(MetricErrors, NamesWhatDoesNotFit) {
   MetricSum top1(**find_metric("top1"));
   const Tensor out = outputs({2, 3}, {0, 1, 2, 3, 4, 5});

@@ -1,5 +1,5 @@
-// Damaged bundles: every one is refused with an error or read as a graph that holds together; nothing crashes. Under the
-// asan preset this is the fuzz target of the format; CTK_FUZZ_ROUNDS sets how long it runs.
+// Damaged bundles: every one is refused with an error or read as a graph that holds together; nothing crashes. Under
+// the asan preset this is the fuzz target of the format; CTK_FUZZ_ROUNDS sets how long it runs.
 #include <gtest/gtest.h>
 #include <xxhash.h>
 #include <zlib.h>
@@ -33,7 +33,7 @@ std::string small_bundle() {
   QuantTensor weight;
   weight.scheme = parse_scheme("w4a16_g32").value();
   weight.channel_axis = 1;
-  weight.codes = pack_i4({48, 3}, codes);
+  weight.codes = pack_codes({48, 3}, codes, 4);
   weight.scales = {1.0f, 0.5f, 0.25f, 2.0f, 1.5f, 3.0f};
   weight.method = "rtn";
   const ValueId w = graph.add_constant("w", Tensor::zeros(DType::f32, {48, 3}).value());
@@ -52,7 +52,9 @@ std::string small_bundle() {
   return exporter::bundle_of(graph);
 }
 
-void put(std::string& bytes, std::size_t at, std::uint64_t value) { std::memcpy(bytes.data() + at, &value, 8); }
+void put(std::string& bytes, std::size_t at, std::uint64_t value) {
+  std::memcpy(bytes.data() + at, &value, 8);
+}
 std::uint64_t get(const std::string& bytes, std::size_t at) {
   std::uint64_t value = 0;
   std::memcpy(&value, bytes.data() + at, 8);

@@ -80,11 +80,20 @@ Graph rich_graph() {
   auto quantized = std::make_shared<QuantTensor>();
   quantized->scheme = parse_scheme("w4a8_c").value();
   const std::vector<std::int8_t> codes{-8, 7, 0, 1, 2, 3, -1, -2, 4};
-  quantized->codes = pack_i4({3, 3}, codes);
+  quantized->codes = pack_codes({3, 3}, codes, 4);
   quantized->scales = {0.5f, 1e-30f, 3.0f};
   quantized->method = "rtn \"mse\"";
   const ValueId q = g.add_value("q", DType::f32, sizes({3, 3}));
   g.value(q).quantized = quantized;
+
+  auto affine = std::make_shared<QuantTensor>();
+  affine->scheme = parse_scheme("w3a16_g2_affine").value();
+  affine->codes = pack_codes({3, 3}, std::vector<std::int8_t>{-4, 3, 0, 1, 2, 3, -1, -2, 1}, 3);
+  affine->scales = {0.5f, -2.0f, 3.0f, 1.0f, 0.25f, -0.125f};
+  affine->zeros = {-4, 3, 0, 1, -1, 2};
+  affine->method = "gptq";
+  const ValueId q3 = g.add_value("q3", DType::f32, sizes({3, 3}));
+  g.value(q3).quantized = affine;
 
   const ValueId y = g.add_value("y", DType::f32, DeclaredShape{});
   g.value(y).activation_quant = ActivationQuant{std::numeric_limits<float>::min(), 0};
@@ -113,7 +122,7 @@ Graph rich_graph() {
   g.add_node(std::move(relu));
 
   const ValueId top = g.add_value("top", DType::i64, sizes({0}));
-  Node custom = make_node("Top:K", {z, ValueId{}, q}, {ValueId{}, top}, "relu");
+  Node custom = make_node("Top:K", {z, ValueId{}, q, q3}, {ValueId{}, top}, "relu");
   custom.domain = "com.acme";
   custom.captured = {w, odd};
   g.add_node(std::move(custom));

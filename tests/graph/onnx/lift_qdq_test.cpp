@@ -113,15 +113,24 @@ TEST(LiftQdq, CountsANegativeAxisFromTheEnd) {
 }
 
 TEST(LiftQdq, LeavesWeightsThatNotesCannotSay) {
-  // -128 is outside of the symmetric range; scales along the inputs; 255 - 100 is outside too.
-  for (const Options& options :
-       {Options{.weight = {1, -2, 3, 127, -128, 0}}, Options{.axis = 0},
-        Options{.weight_type = 2, .weight = {1, 2, 3, 4, 5, 255}, .per_channel = false, .weight_zero = 100}}) {
+  // -128 is outside of the symmetric range; scales along the inputs.
+  for (const Options& options : {Options{.weight = {1, -2, 3, 127, -128, 0}}, Options{.axis = 0}}) {
     const Graph graph = lifted(gemm_qdq(options), 3);
     ASSERT_EQ(nodes_of(graph, "DequantizeLinear").size(), 1u);
     const Node& gemm = graph.node(nodes_of(graph, "Gemm")[0]);
     EXPECT_EQ(to_string(gemm.scheme), "fp32");
   }
+}
+
+TEST(LiftQdq, TakesZeroPointsThatSymmetricCodesCannotHold) {
+  // 255 - 100 is beyond 127: the weight keeps its zero point, and its input is read as floats.
+  const Graph graph =
+      lifted(gemm_qdq({.weight_type = 2, .weight = {1, 2, 3, 4, 5, 255}, .per_channel = false, .weight_zero = 100}), 4);
+  const Node& gemm = graph.node(nodes_of(graph, "Gemm")[0]);
+  EXPECT_EQ(to_string(gemm.scheme), "w8a16_t_affine");
+  const Tensor real = dequantize(*graph.value(gemm.inputs[1]).quantized);
+  EXPECT_EQ(real.values<float>()[0], -99 * 0.125f);
+  EXPECT_EQ(real.values<float>()[5], 155 * 0.125f);
 }
 
 TEST(LiftQdq, LeavesAValueThatIsAlsoReadUnrounded) {
