@@ -261,6 +261,11 @@ Status lower_dropout(FormContext& c, NodeId id) {
   return {};
 }
 
+Status lower_attention(FormContext& c, NodeId id) {
+  const bool counts_keys = c.input(id, 6).is_valid();
+  return counts_keys && c.opset < 24 ? c.needs(id, 24, "Attention with nonpad_kv_seqlen") : Status();
+}
+
 Status lower_gemm(FormContext& c, NodeId id) {
   if (c.opset >= 11 || c.input(id, 2).is_valid()) return {};
   // Before opset 11 the addend is required; a zero broadcasts.

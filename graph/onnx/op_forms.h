@@ -39,6 +39,7 @@ std::vector<Shape> fixed_sizes(const Graph& graph);
 
 using Form = Status (*)(FormContext&, NodeId);
 
+Status lower_attention(FormContext& c, NodeId id);
 Status normalize_axes(FormContext& c, NodeId id);  // Squeeze, Unsqueeze, ReduceSum, ReduceMean
 Status lower_axes(FormContext& c, NodeId id);
 Status normalize_batch_normalization(FormContext& c, NodeId id);

@@ -111,7 +111,7 @@ def test_no_product_file_is_longer_than_400_lines():
 
 
 def snake(name) -> str:
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+    return re.sub(r"(?<!^)(?=[A-Z][a-z])", "_", name).lower()
 
 
 def test_every_operator_has_its_file_and_its_test():

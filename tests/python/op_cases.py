@@ -237,6 +237,47 @@ case("last_axis", "LayerNormalization", [rand("ln", 2, 3, 8), rand("lns", 8), ra
 case("axis_1", "LayerNormalization", [rand("ln1", 2, 3, 8), rand("ln1s", 3, 8), rand("ln1b", 3, 8)], const=(1, 2), axis=1)
 case("no_bias_negative_axis", "LayerNormalization", [rand("ln2", 2, 3, 8), rand("ln2s", 3, 8)], const=(1,), axis=-2,
      epsilon=0.01)
+case("last_axis", "RMSNormalization", [rand("rms", 2, 3, 19), rand("rmss", 19)], const=(1,), opset=23)
+case("axis_1", "RMSNormalization", [rand("rms1", 2, 3, 8), rand("rms1s", 3, 8)], const=(1,), opset=23, axis=1, epsilon=0.01)
+
+
+def angles(label, *shape):
+    """cos and sin of random angles."""
+    turned = rand(label, *shape, low=-3.0, high=3.0)
+    return np.cos(turned), np.sin(turned)
+
+
+case("4d", "RotaryEmbedding", [rand("ro", 2, 3, 5, 8), *angles("roa", 2, 5, 4)], opset=23)
+case("3d_positions", "RotaryEmbedding", [rand("ro3", 2, 5, 24), *angles("ro3a", 9, 4), np.array([[8, 0, 3, 3, 1], [4, 5, 6, 7, 2]])],
+     const=(1, 2), opset=23, num_heads=3)
+case("interleaved", "RotaryEmbedding", [rand("roi", 1, 3, 5, 8), *angles("roia", 9, 4), np.array([[0, 1, 2, 3, 4]])], const=(1, 2),
+     opset=23, interleaved=1)
+case("partial", "RotaryEmbedding", [rand("rop", 2, 3, 5, 8), *angles("ropa", 2, 5, 2)], opset=23, num_heads=3,
+     rotary_embedding_dim=4)
+
+
+def heads(label, batch, q_heads, kv_heads, queries, keys, size, value_size=None):
+    """q, k, v of four dimensions."""
+    return [rand(label + "q", batch, q_heads, queries, size), rand(label + "k", batch, kv_heads, keys, size),
+            rand(label + "v", batch, kv_heads, keys, value_size or size)]
+
+
+def flat(tensors):
+    """[batch, heads, tokens, size] -> [batch, tokens, heads * size]."""
+    return [np.ascontiguousarray(x.transpose(0, 2, 1, 3)).reshape(x.shape[0], x.shape[2], -1) for x in tensors]
+
+
+case("4d", "Attention", heads("at", 2, 3, 3, 5, 7, 8, 12), opset=23)
+case("3d_causal_grouped", "Attention", flat(heads("atg", 2, 8, 2, 70, 70, 8)), opset=23, q_num_heads=8, kv_num_heads=2,
+     is_causal=1)
+case("scale", "Attention", heads("ats", 1, 2, 2, 4, 6, 8), opset=23, scale=0.5)
+case("bool_mask", "Attention", [*heads("atm", 2, 4, 2, 5, 7, 8), rand("atmm", 2, 1, 5, 7) > -1.0], opset=23)
+case("float_mask_2d", "Attention", [*heads("atf", 2, 4, 4, 5, 7, 8), rand("atfm", 5, 7)], opset=23)
+case("past", "Attention", [*heads("atp", 2, 4, 2, 3, 3, 8), None, rand("atpk", 2, 2, 6, 8), rand("atpv", 2, 2, 6, 8)], opset=23,
+     outputs=3)
+case("3d_past_causal_opset24", "Attention", [*flat(heads("atc", 2, 4, 2, 3, 3, 8)), None, rand("atck", 2, 2, 6, 8),
+                                             rand("atcv", 2, 2, 6, 8)],
+     opset=24, outputs=3, q_num_heads=4, kv_num_heads=2, is_causal=1)
 for label, axis, opset in [("default", None, 13), ("axis_1", 1, 13), ("negative_axis", -2, 13), ("opset11_default", None, 11),
                            ("opset11_axis_2", 2, 11), ("opset9_axis_1", 1, 9)]:
     case(label, "Softmax", [rand("sm" + label, 2, 3, 4, low=-9, high=9)], opset=opset, **({} if axis is None else {"axis": axis}))
