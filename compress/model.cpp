@@ -8,6 +8,7 @@
 #include "compress/sound_constants.h"
 #include "core/file.h"
 #include "core/random.h"
+#include "graph/hf/read.h"
 #include "graph/layer.h"
 #include "graph/onnx/lift_qdq.h"
 #include "graph/onnx/read.h"
@@ -106,6 +107,7 @@ Status require_utf8_names(const Graph& graph) {
 }  // namespace
 
 Result<Graph> read_graph(const std::string& path, std::vector<std::string>* data_files) {
+  if (graph::hf::is_checkpoint(path)) return graph::hf::read_hf(path, data_files);
   CTK_TRY(const MappedFile file, MappedFile::open(path));
   if (file.bytes().empty()) return input_error(path + ": the file is empty; expected an ONNX model or a bundle");
   if (runtime::is_bundle(file.bytes())) return runtime::load_bundle(path);
@@ -113,21 +115,24 @@ Result<Graph> read_graph(const std::string& path, std::vector<std::string>* data
 }
 
 Result<LoadedModel> load_model(const std::string& path) {
-  if (std::filesystem::is_directory(path)) {
-    return input_error(path +
-                       ": expected an .onnx file or a bundle, found a folder. Checkpoint folders need the language "
-                       "model readers, which this version does not have yet");
-  }
   LoadedModel model;
-  CTK_TRY(const MappedFile file, MappedFile::open(path));
-  model.file_bytes = file.bytes().size();
-  model.format = runtime::is_bundle(file.bytes()) ? "bundle" : "onnx";
   std::vector<std::string> data_files;
+  if (std::filesystem::is_directory(path)) {
+    if (!graph::hf::is_checkpoint(path)) {
+      return input_error(path +
+                         ": expected an .onnx file, a bundle or a checkpoint folder, found a folder without "
+                         "config.json. Give the folder that holds config.json and model.safetensors");
+    }
+    model.format = "hf";
+  } else {
+    CTK_TRY(const MappedFile file, MappedFile::open(path));
+    model.format = runtime::is_bundle(file.bytes()) ? "bundle" : "onnx";
+    model.files = {path};
+  }
   CTK_TRY(model.source, read_graph(path, &data_files));
-  model.files = {path};
-  for (const std::string& data_file : data_files) {
-    model.files.push_back(data_file);
-    CTK_TRY(const MappedFile data, MappedFile::open(data_file));
+  model.files.insert(model.files.end(), data_files.begin(), data_files.end());
+  for (const std::string& name : model.files) {
+    CTK_TRY(const MappedFile data, MappedFile::open(name));
     model.file_bytes += data.bytes().size();
   }
   if (auto named = require_utf8_names(model.source); !named) return std::move(named).error().with_context(path);

@@ -13,9 +13,9 @@ namespace ctk::pipeline {
 struct LoadedModel {
   graph::Graph source;             // as read
   graph::Graph graph;              // after passes: what every stage works on
-  std::string format;              // "onnx", "bundle"
+  std::string format;              // "onnx", "bundle", "hf"
   std::size_t file_bytes = 0;      // with external data
-  std::vector<std::string> files;  // the model's own file first, then its external data files
+  std::vector<std::string> files;  // the model's own file first (config.json), then those of its data
   std::vector<graph::PassOutcome> passes;
   double rewrite_error = 0;         // largest relative difference of outputs before and after the passes
   bool has_float_function = false;  // no codes in it, so that passes can be held to its outputs

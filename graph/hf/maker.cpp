@@ -1,0 +1,78 @@
+#include "graph/hf/maker.h"
+
+#include "core/printable.h"
+
+namespace ctk::graph::hf {
+
+Result<ValueId> Maker::weight(const std::string& name, const Shape& shape, bool plus_one) {
+  if (const auto known = weights_.find(name); known != weights_.end()) return known->second;
+  CTK_TRY(Tensor tensor, lookup_(name, shape));
+  if (tensor.dtype() != DType::f32) {
+    if (!is_float(tensor.dtype())) {
+      return input_error("tensor \"" + printable(name) + "\": expected floats, found " +
+                         std::string(name_of(tensor.dtype())) + ". Take a checkpoint that is not quantized");
+    }
+    CTK_TRY(tensor, to_f32(tensor));
+    ++widened_;
+  }
+  if (plus_one) {
+    tensor = tensor.clone();
+    for (float& w : tensor.mutable_values<float>()) w += 1.0f;
+  }
+  const ValueId id = graph_.add_constant(name, std::move(tensor));
+  weights_.emplace(name, id);
+  return id;
+}
+
+ValueId Maker::node(const std::string& name, const std::string& op, std::vector<ValueId> inputs,
+                    NodeAttributes attributes, DType dtype) {
+  Node node;
+  node.name = name;
+  node.op_type = op;
+  node.inputs = std::move(inputs);
+  for (auto& [key, value] : attributes) node.attributes.set(key, std::move(value));
+  const ValueId output = graph_.add_value(name + ".output", dtype);
+  node.outputs = {output};
+  graph_.add_node(std::move(node));
+  return output;
+}
+
+Result<ValueId> Maker::linear(const std::string& module, ValueId x, std::int64_t out, std::int64_t in, bool has_bias) {
+  std::vector<ValueId> inputs = {x};
+  CTK_TRY(const ValueId w, weight(module + ".weight", {out, in}));
+  inputs.push_back(w);
+  if (has_bias) {
+    CTK_TRY(const ValueId bias, weight(module + ".bias", {out}));
+    inputs.push_back(bias);
+  }
+  return node(module, "Gemm", std::move(inputs), {{"transB", std::int64_t{1}}});
+}
+
+TokenInput add_token_input(Graph& graph, Maker& maker) {
+  const ValueId input = graph.add_value("input_ids", DType::i64, DeclaredShape{{1, ""}, {-1, "sequence"}});
+  graph.add_input(input);
+  const auto ints = [&](const std::string& name, std::vector<std::int64_t> values, Shape shape) {
+    return maker.constant(name, Tensor::of<std::int64_t>(std::move(shape), values));
+  };
+  const ValueId first = ints("axis_0", {0}, {1});
+  TokenInput tokens;
+  tokens.ids = maker.node("tokens", "Squeeze", {input, first}, {}, DType::i64);
+  const ValueId size =
+      maker.node("sequence", "Shape", {input}, {{"start", std::int64_t{1}}, {"end", std::int64_t{2}}}, DType::i64);
+  const ValueId count = maker.node("sequence_length", "Squeeze", {size, first}, {}, DType::i64);
+  const ValueId range =
+      maker.node("position", "Range", {ints("zero", {0}, {}), count, ints("one", {1}, {})}, {}, DType::i64);
+  tokens.positions = maker.node("position_ids", "Unsqueeze", {range, first}, {}, DType::i64);
+  return tokens;
+}
+
+Status check_bounds(std::span<const Bound> bounds) {
+  for (const Bound& bound : bounds) {
+    if (bound.value >= 1 && bound.value <= bound.most) continue;
+    return input_error(std::string(bound.name) + ": expected a number from 1 to " + std::to_string(bound.most) +
+                       ", found " + std::to_string(bound.value) + ". Correct the configuration");
+  }
+  return {};
+}
+
+}  // namespace ctk::graph::hf
