@@ -95,8 +95,11 @@ Result<StoredTensor> read_entry(const json& entry, std::size_t room) {
   stored.type = row->name;
   stored.dtype = row->dtype;
   CTK_TRY(stored.shape, read_shape(entry["shape"]));
-  auto count = element_count(stored.shape);
-  if (!count) return std::move(count).error().with_context("shape");
+  // Empty dimensions count as 1 here, so that no stride overflows either.
+  Shape widest = stored.shape;
+  for (std::int64_t& size : widest) size = std::max<std::int64_t>(size, 1);
+  if (auto fits = element_count(widest); !fits) return std::move(fits).error().with_context("shape");
+  CTK_TRY(const std::size_t count, element_count(stored.shape));
   const json& offsets = entry["data_offsets"];
   if (!offsets.is_array() || offsets.size() != 2 || !offsets[0].is_number_unsigned() ||
       !offsets[1].is_number_unsigned()) {
@@ -109,9 +112,9 @@ Result<StoredTensor> read_entry(const json& entry, std::size_t room) {
   }
   stored.begin = static_cast<std::size_t>(begin);
   stored.bytes = static_cast<std::size_t>(end - begin);
-  if (*count * row->bytes != stored.bytes) {
+  if (count * row->bytes != stored.bytes) {
     return bad_field("data_offsets",
-                     std::to_string(*count * row->bytes) + " bytes for " + stored.type + " " + to_string(stored.shape),
+                     std::to_string(count * row->bytes) + " bytes for " + stored.type + " " + to_string(stored.shape),
                      std::to_string(stored.bytes));
   }
   return stored;
