@@ -1,0 +1,254 @@
+// Grid fit: minimises sum h (w - (code - zero) * scale)^2 over scale, zero and codes of one group.
+// In:  w [n] float32, h [n] float32 >= 0 or none.
+// Out: scale (an fp16 number if asked for), zero.
+// Cost: some 30 passes over the group, none of which stores anything.
+// Source: scan over clipping ratios as in OMSE (Choukroun et al., 2019) and llama.cpp's make_qx_quants. For the codes a
+// candidate gives, the best scale is A / B with A = sum h w p, B = sum h p^2, p = code - zero, and the error it leaves
+// is sum h w^2 - A^2 / B: so candidates are compared by A^2 / B, each at its own best scale. The winner is rounded
+// again with its best scale while that helps. Differs: both signs of the scale; zero points beside the middle of the
+// range.
+#include "compress/quantize/grid_fit.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/parallel.h"
+
+namespace ctk::quantization {
+namespace {
+
+using Lanes = float __attribute__((vector_size(16)));
+constexpr std::size_t kLanes = 4, kTogether = 4;  // candidates evaluated in one pass
+constexpr float kRounder = 12582912.0f;           // see grid.cpp
+constexpr int kRefinements = 4;
+constexpr std::size_t kLongGroup = 256;  // from here on the extremes say little about the rest
+
+struct Candidate {
+  float inverse;    // 1 / scale, of values brought to a magnitude of 1
+  float low, high;  // of code - zero
+};
+struct Sums {
+  float wp = 0, pp = 0;  // A, B
+  float gain() const { return pp > 0 ? wp * wp / pp : -1.0f; }
+};
+
+// A group brought to magnitude 1, with zeros behind it up to whole lanes. Reused from group to group.
+struct Work {
+  std::vector<Lanes> values, importance;
+  bool has_importance = false;
+  float largest = 0;  // what the values were divided by
+
+  // False when there is nothing to fit.
+  bool load(std::span<const float> from, std::span<const float> weights) {
+    largest = 0;
+    for (float v : from) largest = std::max(largest, std::abs(v));
+    if (!(largest >= std::numeric_limits<float>::min())) return false;
+    const std::size_t count = (from.size() + kLanes - 1) / kLanes;
+    values.assign(count, Lanes{});
+    const float inverse = 1.0f / largest;
+    float* v = reinterpret_cast<float*>(values.data());
+    for (std::size_t i = 0; i < from.size(); ++i) v[i] = from[i] * inverse;
+    float most = 0;
+    for (float h : weights) most = std::max(most, h);
+    has_importance = most > 0;
+    if (!has_importance) return true;
+    importance.assign(count, Lanes{});
+    float* h = reinterpret_cast<float*>(importance.data());
+    for (std::size_t i = 0; i < weights.size(); ++i) h[i] = weights[i] / most;
+    return true;
+  }
+};
+
+float sum(Lanes v) {
+  return (v[0] + v[2]) + (v[1] + v[3]);
+}
+
+inline Lanes level(Lanes value, Lanes inverse, Lanes low, Lanes high) {
+  Lanes p = value * inverse;
+  p = p > low ? p : low;
+  p = p < high ? p : high;
+  return (p + kRounder) - kRounder;
+}
+
+template <bool kWeighted>
+void evaluate(const Work& work, const Candidate* candidates, Sums* sums) {
+  Lanes wp[kTogether] = {}, pp[kTogether] = {}, inverse[kTogether], low[kTogether], high[kTogether];
+  for (std::size_t c = 0; c < kTogether; ++c) {
+    inverse[c] = Lanes{} + candidates[c].inverse;
+    low[c] = Lanes{} + candidates[c].low;
+    high[c] = Lanes{} + candidates[c].high;
+  }
+  const Lanes* values = work.values.data();
+  const Lanes* importance = work.importance.data();
+  const std::size_t count = work.values.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const Lanes v = values[i];
+#pragma GCC unroll 4
+    for (std::size_t c = 0; c < kTogether; ++c) {
+      const Lanes p = level(v, inverse[c], low[c], high[c]);
+      const Lanes hp = kWeighted ? importance[i] * p : p;
+      wp[c] += hp * v;
+      pp[c] += hp * p;
+    }
+  }
+  for (std::size_t c = 0; c < kTogether; ++c) sums[c] = {sum(wp[c]), sum(pp[c])};
+}
+
+// The candidates' sums, four at a time; the list is filled up by repeating its last.
+struct Scan {
+  Candidate list[64];
+  Sums sums[64];
+  std::size_t count = 0;
+
+  void add(Candidate c) { list[count++] = c; }
+  std::size_t best(const Work& work) {
+    const std::size_t given = count;
+    while (count % kTogether != 0) {
+      list[count] = list[count - 1];
+      ++count;
+    }
+    for (std::size_t c = 0; c < count; c += kTogether) {
+      work.has_importance ? evaluate<true>(work, list + c, sums + c) : evaluate<false>(work, list + c, sums + c);
+    }
+    std::size_t at = 0;
+    for (std::size_t c = 1; c < given; ++c) {
+      if (sums[c].gain() > sums[at].gain()) at = c;
+    }
+    return at;
+  }
+};
+
+// Squared error of rounding to this scale (of values of magnitude 1), as it will be stored.
+double error_of(const Work& work, float scale, float low, float high) {
+  const Lanes inverse = Lanes{} + 1.0f / scale;
+  Lanes error{};
+  for (std::size_t i = 0; i < work.values.size(); ++i) {
+    const Lanes miss = work.values[i] - level(work.values[i], inverse, Lanes{} + low, Lanes{} + high) * scale;
+    error += work.has_importance ? work.importance[i] * miss * miss : miss * miss;
+  }
+  return sum(error);
+}
+
+// Scales from `most` down to `least` of the unclipped one, evenly in their logarithm.
+float ratio(int i, int steps, float least, float most) {
+  return most * std::pow(least / most, static_cast<float>(i) / static_cast<float>(steps - 1));
+}
+
+void list_candidates(const Work& work, const GridForm& form, Scan& scan) {
+  const float low = static_cast<float>(form.lowest_code()), high = static_cast<float>(form.highest_code());
+  const bool is_long = work.values.size() * kLanes > kLongGroup;
+  const float least = is_long ? 0.25f : (form.bits <= 3 ? 0.4f : 0.5f);
+  const int steps = is_long ? 20 : 12;
+  float smallest = 0, largest = 0;
+  for (const Lanes v : work.values) {
+    for (std::size_t i = 0; i < kLanes; ++i) {
+      smallest = std::min(smallest, v[i]);
+      largest = std::max(largest, v[i]);
+    }
+  }
+  if (!form.is_affine) {
+    for (float sign : {1.0f, -1.0f}) {  // of the scale
+      // The least scale that clips nothing on either side.
+      const float whole =
+          std::max(sign > 0 ? largest / high : -smallest / high, sign > 0 ? smallest / low : largest / -low);
+      for (int i = 0; i < steps; ++i) scan.add({sign / (whole * ratio(i, steps, least, 1.0f)), low, high});
+    }
+    return;
+  }
+  const float whole = (largest - smallest) / high;
+  for (int i = 0; i < steps; ++i) {
+    const float scale = whole * ratio(i, steps, least, 1.04f);
+    // Clipped alike on both sides, the middle stays where it was.
+    const float middle = std::floor(0.5f * high - 0.5f * (largest + smallest) / scale);
+    const float zero = std::clamp(middle, 0.0f, high);
+    const float next = std::clamp(middle + 1.0f, 0.0f, high);
+    scan.add({1.0f / scale, -zero, high - zero});
+    if (next != zero) scan.add({1.0f / scale, -next, high - next});
+  }
+}
+
+// Rounds again with the best scale for the codes at hand, while that helps; affine zero points may move by one.
+Candidate refine(const Work& work, const GridForm& form, Candidate start, Sums sums) {
+  float gain = sums.gain();
+  for (int i = 0; i < kRefinements; ++i) {
+    const float inverse = sums.pp / sums.wp;
+    if (!std::isfinite(inverse) || inverse == 0) break;
+    Scan scan;
+    scan.add({inverse, start.low, start.high});
+    if (form.is_affine && start.low < 0) scan.add({inverse, start.low + 1, start.high + 1});
+    if (form.is_affine && start.high > 0) scan.add({inverse, start.low - 1, start.high - 1});
+    const std::size_t best = scan.best(work);
+    const bool helps = scan.sums[best].gain() > gain * (1 + 1e-6f);
+    start = scan.list[best];
+    sums = scan.sums[best];
+    gain = sums.gain();
+    if (!helps) break;
+  }
+  start.inverse = sums.pp / sums.wp;
+  return start;
+}
+
+Grid extremes_of(std::span<const float> values, const GridForm& form) {
+  float smallest = 0, largest = 0;
+  for (float v : values) {
+    smallest = std::min(smallest, v);
+    largest = std::max(largest, v);
+  }
+  const float high = static_cast<float>(form.highest_code());
+  if (smallest == 0 && largest == 0) return {};
+  if (!form.is_affine) return {nearest_scale(std::max(largest, -smallest) / high, form), 0};
+  const float scale = nearest_scale(largest / high - smallest / high, form);
+  return {scale, static_cast<int>(std::clamp(std::nearbyint(-smallest / scale), 0.0f, high))};
+}
+
+Grid fit_group(std::span<const float> values, std::span<const float> importance, const GridForm& form, Work& work) {
+  const Grid plain = extremes_of(values, form);
+  if (!work.load(values, importance)) return plain;
+  Scan scan;
+  list_candidates(work, form, scan);
+  const std::size_t best = scan.best(work);
+  const Candidate found = refine(work, form, scan.list[best], scan.sums[best]);
+  const Grid fitted{nearest_scale(work.largest / found.inverse, form),
+                    form.is_affine ? static_cast<int>(-found.low) : 0};
+  const auto error = [&](const Grid& grid) {
+    return error_of(work, grid.scale / work.largest, static_cast<float>(form.lowest_code() - grid.zero),
+                    static_cast<float>(form.highest_code() - grid.zero));
+  };
+  return error(fitted) <= error(plain) ? fitted : plain;
+}
+
+}  // namespace
+
+Grid grid_of_extremes(std::span<const float> values, const GridForm& form) {
+  return extremes_of(values, form);
+}
+
+Grid fit_grid(std::span<const float> values, std::span<const float> importance, const GridForm& form) {
+  Work work;
+  return fit_group(values, importance, form, work);
+}
+
+Grids fit_grids(std::span<const float> weights, std::size_t rows, std::size_t columns, const GridForm& form,
+                GridFit fit, std::span<const float> importance) {
+  const std::size_t length = form.group_length(columns), groups = form.groups(columns);
+  Grids grids;
+  grids.scales.resize(rows * groups);
+  if (form.is_affine) grids.zeros.resize(rows * groups);
+  parallel_for(rows, 4, [&](std::size_t begin, std::size_t end) {
+    Work work;
+    for (std::size_t i = begin * groups; i < end * groups; ++i) {
+      const std::size_t from = i % groups * length, count = std::min(length, columns - from);
+      const auto values = weights.subspan(i / groups * columns + from, count);
+      const Grid grid =
+          fit == GridFit::extremes
+              ? extremes_of(values, form)
+              : fit_group(values, importance.empty() ? importance : importance.subspan(from, count), form, work);
+      grids.scales[i] = grid.scale;
+      if (form.is_affine) grids.zeros[i] = static_cast<std::uint8_t>(grid.zero);
+    }
+  });
+  return grids;
+}
+
+}  // namespace ctk::quantization
