@@ -115,8 +115,12 @@ Status claim_output(const std::string& output) {
   std::error_code error;
   fs::create_directories(output + "/.cache", error);
   if (error) {
-    return input_error(output + ": expected a folder that can be made, found: " + error.message() +
-                       ". Choose another output");
+    const std::string message = output + ": expected a folder that can be made, found: " + error.message();
+    // A full or failing disk is nobody's wrong use; any other reason lies in the path that was asked for.
+    const bool is_disk =
+        error == std::errc::no_space_on_device || error == std::errc::io_error || error.value() == EDQUOT;
+    if (is_disk) return input_error(message + ". Free some space, or choose another output");
+    return config_error(message + ". Choose another output");
   }
   if (fs::exists(output + "/" + kOwnerFile, error)) return {};
   return write_file(output + "/" + kOwnerFile, std::string_view("made by compress\n"));
