@@ -2,9 +2,14 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <charconv>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <string_view>
 
 #include "core/file.h"
 #include "export/formats.h"
@@ -15,6 +20,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kOwnerFile = ".cache/owner";  // marks an output folder as made by us
+constexpr std::string_view kScoresFile = "scores.json";
+constexpr std::array<std::string_view, 5> kReportFiles{"report.json", "report.md", "report.html", "manifest.json",
+                                                       kScoresFile};
 
 Error unfit(const std::string& output, const std::string& found) {
   return config_error(output + ": expected a folder for the output, found " + found + ". Choose another output");
@@ -41,13 +49,44 @@ bool is_unused(const fs::path& folder, std::error_code& error) {
 }
 
 std::vector<std::string> written_files(const PipelineConfig& config) {
-  std::vector<std::string> names{"report.json", "report.md", "report.html", "manifest.json", kOwnerFile};
-  if (config.has_stage("sensitivity")) names.emplace_back("scores.json");
+  std::vector<std::string> names{kOwnerFile};
+  for (const std::string_view name : kReportFiles)
+    if (name != kScoresFile || config.has_stage("sensitivity")) names.emplace_back(name);
   if (!config.exports) return names;
   for (const std::string& name : config.exports->formats) {
     if (const auto format = exporter::find_format(name)) names.emplace_back((*format)->file_name);
   }
   return names;
+}
+
+// Whether `name` is what core/file's writer calls an unfinished `file`, and the process that wrote it is gone.
+bool is_torn(std::string_view name, std::string_view file) {
+  constexpr std::string_view kPart = ".part.";
+  if (!name.starts_with(file) || !name.substr(file.size()).starts_with(kPart)) return false;
+  const std::string_view digits = name.substr(file.size() + kPart.size());
+  pid_t process = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), process);
+  if (error != std::errc() || end != digits.data() + digits.size() || process <= 0) return false;
+  return ::kill(process, 0) != 0 && errno == ESRCH;
+}
+
+// Removes what killed runs left of files under the names of ours; whatever else lies in the folder is not touched.
+void remove_torn_files(const std::string& output) {
+  std::vector<std::string> names(kReportFiles.begin(), kReportFiles.end());
+  for (const exporter::Format& format : exporter::formats()) names.emplace_back(format.file_name);
+  std::vector<fs::path> torn;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(output, error)) {
+    const std::string name = entry.path().filename();
+    if (std::any_of(names.begin(), names.end(), [&](const std::string& file) { return is_torn(name, file); }))
+      torn.push_back(entry.path());
+  }
+  // All in .cache is ours.
+  for (const fs::directory_entry& entry : fs::directory_iterator(output + "/.cache", error)) {
+    const std::string name = entry.path().filename();
+    if (is_torn(name, name.substr(0, name.rfind(".part.")))) torn.push_back(entry.path());
+  }
+  for (const fs::path& path : torn) fs::remove(path, error);
 }
 
 struct InputFile {
@@ -122,6 +161,7 @@ Status claim_output(const std::string& output) {
     if (is_disk) return input_error(message + ". Free some space, or choose another output");
     return config_error(message + ". Choose another output");
   }
+  remove_torn_files(output);
   if (fs::exists(output + "/" + kOwnerFile, error)) return {};
   return write_file(output + "/" + kOwnerFile, std::string_view("made by compress\n"));
 }

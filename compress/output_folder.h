@@ -17,7 +17,8 @@ Status check_output_folder(const std::string& output, bool force);
 Status check_output_files(const PipelineConfig& config, const std::string& output,
                           const std::vector<std::string>& model_files);
 
-// Makes the folder and marks it as ours. Errors: input (path and system message).
+// Makes the folder, marks it as ours, and removes unfinished files that killed runs left under names of ours.
+// Errors: config (the folder cannot be made), input (the disk is full or fails).
 Status claim_output(const std::string& output);
 
 }  // namespace ctk::pipeline

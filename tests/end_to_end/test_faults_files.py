@@ -95,6 +95,63 @@ def test_b084_a_full_disk_leaves_nothing_under_the_final_name(job, format):
     assert (job.output / MODEL_FILES[format]).stat().st_size > 65536
 
 
+def die_at(size):
+    """The kernel kills the program in the middle of the write that would pass `size` bytes: nothing of it runs after that."""
+    def limit():
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+    return limit
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("format", MODEL_FILES)
+def test_b084_a_run_killed_while_it_writes_leaves_nothing_under_the_final_name(job, format, share):
+    job.write(one_layer("Gemm", {"W": gaussian(512, 512)}, ["N", 512], ["N", 512]), {"x": gaussian(8, 512)})
+    job.pipeline(calibrate={}, formats=[format], threads=1)
+    assert job.run().code == 0
+    path = job.output / MODEL_FILES[format]
+    whole = path.read_bytes()
+    for old in [path, *job.output.glob("report.*"), job.output / "manifest.json"]:
+        old.unlink()
+    outcome = job.run(preexec_fn=die_at(max(4096, int(share * (len(whole) - 1)))))   # earlier stages write nothing: they are cached
+    assert outcome.code == -signal.SIGXFSZ, outcome.err
+    assert not path.exists() and not (job.output / "manifest.json").exists()
+    (left,) = job.output.glob("*.part.*")
+    assert left.name.startswith(path.name) and left.stat().st_size < len(whole)
+    assert job.run().code == 0
+    assert path.read_bytes() == whole
+    assert not list(job.output.rglob("*.part.*"))   # nor does the torn file stay
+
+
+@pytest.mark.parametrize("size", [100, 4096, 65536])
+def test_b084_a_run_killed_while_it_keeps_a_stage_does_that_stage_again(job, size):
+    job.write(one_layer("Gemm", {"W": gaussian(512, 512)}, ["N", 512], ["N", 512]), {"x": gaussian(8, 512)})
+    job.pipeline(calibrate={}, formats=["onnx_qdq", "bundle"], threads=1)
+    outcome = job.run(preexec_fn=die_at(size))
+    assert outcome.code == -signal.SIGXFSZ, outcome.err
+    assert [p for p in (job.output / ".cache").iterdir() if ".part." in p.name]
+    assert job.run().code == 0
+    killed = {name: (job.output / name).read_bytes() for name in ("model_qdq.onnx", "model.ctkb")}
+    straight = job.run("--output", job.folder / "straight")
+    assert straight.code == 0, straight.err
+    assert killed == {name: (job.folder / "straight" / name).read_bytes() for name in killed}
+    assert not list(job.output.rglob("*.part.*"))
+
+
+def test_b084_only_torn_files_of_dead_runs_are_removed(job):
+    job.write(one_layer("Gemm", {"W": gaussian(8, 8)}, ["N", 8], ["N", 8]), {"x": gaussian(8, 8)})
+    job.pipeline(calibrate={}, formats=["bundle"], threads=1)
+    job.output.mkdir()
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    stay = [f"thesis.part.{gone.pid}", f"model.ctkb.part.{os.getpid()}", f"model.ctkb.part.{gone.pid}.bak", "model.ctkb.part."]
+    for name in [*stay, f"model.ctkb.part.{gone.pid}", f"report.json.part.{gone.pid}"]:
+        (job.output / name).write_text("half")
+    assert job.run("--force").code == 0
+    assert {p.name for p in job.output.iterdir() if ".part." in p.name} == set(stay)
+
+
 def test_b085_a_second_run_replaces_and_the_input_stays(job):
     model = one_layer("Gemm", {"W": gaussian(64, 64)}, ["N", 64], ["N", 64])
     job.write(model, {"x": gaussian(8, 64)})
@@ -185,6 +242,38 @@ def test_b091_data_in_a_folder_below_works(tmp_path, compress_run):
     (tmp_path / "sub/w.bin").write_bytes(gaussian(8, 4).tobytes())
     external_model(tmp_path, "sub/w.bin")
     assert compress_run("graph", "show", tmp_path / "net.onnx").code == 0
+
+
+@pytest.mark.parametrize("link", [os.symlink, os.link])
+def test_b091_links_under_the_written_names_are_replaced_and_not_written_through(job, link):
+    job.write(one_layer("MatMul", {"W": gaussian(8, 4)}, ["N", 8], ["N", 4]), {"x": gaussian(8, 8)})
+    job.pipeline(calibrate={}, formats=list(MODEL_FILES), threads=1)
+    job.output.mkdir()
+    names = [*MODEL_FILES.values(), "report.json", "report.md", "report.html", "manifest.json"]
+    for name in names:
+        (job.folder / f"secret {name}").write_text("mine")
+        link(job.folder / f"secret {name}", job.output / name)
+    outcome = job.run("--force")
+    assert outcome.code == 0, outcome.err
+    for name in names:
+        assert (job.folder / f"secret {name}").read_text() == "mine"
+        assert not (job.output / name).is_symlink() and (job.output / name).stat().st_size > 4
+
+
+def test_b091_an_exported_model_does_not_point_at_the_data_file_of_its_source(job):
+    (job.folder / "sub").mkdir()
+    (job.folder / "sub/w.bin").write_bytes(gaussian(8, 4).tobytes())
+    external_model(job.folder, "sub/w.bin")
+    np.savez(job.folder / "data.npz", x=gaussian(8, 8))
+    before = {p.relative_to(job.folder) for p in job.folder.rglob("*")}
+    job.pipeline(calibrate={}, formats=["onnx_qdq", "onnx"], threads=1)
+    assert job.run().code == 0
+    for name in ("model_qdq.onnx", "model.onnx"):
+        written = onnx.load(job.output / name, load_external_data=False)
+        assert [t.name for t in written.graph.initializer if t.data_location == TensorProto.EXTERNAL] == []
+    made = {p.relative_to(job.folder) for p in job.folder.rglob("*")} - before
+    assert {p.parts[0] for p in made} == {"out", "pipeline.yaml"}
+    assert (job.folder / "sub/w.bin").read_bytes() == gaussian(8, 4).tobytes()
 
 
 def scalar_weight(op):

@@ -88,14 +88,22 @@ def test_same_bytes_at_any_thread_count(quick, compress_run, tmp_path, threads):
     assert model_bytes(tmp_path / "out") == model_bytes(quick[0])
 
 
-@pytest.mark.parametrize("seconds", [0.05, 0.2, 0.5, 1.0, 2.0])
-def test_killed_run_resumes_to_the_same_bytes(quick, compress_run, program, tmp_path, seconds):
-    words = [str(program), "run", str(QUICKSTART), "--output", str(tmp_path / "out"), *SIZE_ONLY]
-    child = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=dict(os.environ, CTK_PYTHON=sys.executable))
-    time.sleep(seconds)
+# The line that the run has written when it is killed, and a wait from there.
+MOMENTS = [("calibrate ...", 0), ("sensitivity ...", 0.2), ("search ...", 0), ("quantize ...", 0), ("export ...", 0), ("validate ...", 0.05)]
+
+
+@pytest.mark.parametrize("line, wait", MOMENTS)
+def test_killed_run_resumes_to_the_same_bytes(quick, compress_run, program, tmp_path, line, wait):
+    words = ["run", str(QUICKSTART), "--output", str(tmp_path / "out"), *SIZE_ONLY]
+    child = subprocess.Popen([str(program), *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=dict(os.environ, CTK_PYTHON=sys.executable))
+    told = [child.stderr.readline()]
+    while told[-1] and told[-1].strip() != line:
+        told.append(child.stderr.readline())
+    time.sleep(wait)
     child.kill()
-    child.wait()
-    assert compress_run("run", QUICKSTART, "--output", tmp_path / "out", *SIZE_ONLY).code == 0
+    child.communicate()
+    assert told[-1].strip() == line and child.returncode == -signal.SIGKILL, (child.returncode, told)
+    assert compress_run(*words).code == 0
     assert model_bytes(tmp_path / "out") == model_bytes(quick[0])
 
 
