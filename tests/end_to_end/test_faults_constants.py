@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from conftest import model_of
 from onnx import helper, numpy_helper
-from quantized import F32, compress_model, conv_model, gaussian, node
+from quantized import F32, compress_model, conv_model, gaussian, node, one_layer
 
 
 def normalized(variance, epsilon=1e-5):
@@ -85,3 +85,21 @@ def test_b028_no_stored_scale_is_zero_where_products_of_scales_underflow(job):
     assert np.array_equal(want, got)
     step = np.finfo(np.float32).tiny
     assert np.all(np.abs(want[0, :3].max(axis=(1, 2)) - bias[:3]) <= step) and np.allclose(want[0, 3], 1)
+
+
+@pytest.mark.parametrize("scheme", ["w4a16_g32", "w4a8_g32"])
+def test_b028_a_block_below_every_half_scale_comes_back_as_nothing_worse_than_zero(job, scheme):
+    """1e-8 / 7 is 0 in half precision, whose least number is 6e-8: as good as any code is 0, an error of 1e-8."""
+    W = gaussian(64, 8)
+    W[:32, 3] = np.where(np.arange(32) % 2, 1e-8, -1e-8)
+    model = one_layer("MatMul", {"W": W}, ["N", 64], ["N", 8])
+    out = compress_model(job, model, {"x": gaussian(16, 64, seed=1)}, scheme=scheme)
+    (weight,) = out.weight_dequantizers()
+    scales = out.arrays[weight.input[1]]
+    assert np.all(np.isfinite(scales) & (scales > 0)) and np.all(scales.astype(np.float16) > 0)
+    back = out.arrays[weight.input[0]].astype(np.float64) * np.repeat(scales, 32, axis=0)
+    assert np.abs(back[:32, 3] - W[:32, 3]).max() <= 1e-8 * (1 + 1e-6)
+    block = np.zeros((1, 64), np.float32)
+    block[0, :32] = 1 + np.arange(32)
+    for y in (out.run(x=block)[0], out.run_bundle(x=block)["y"]):
+        assert np.all(np.isfinite(y)) and abs(y[0, 3]) <= 1e-8 * block.sum()

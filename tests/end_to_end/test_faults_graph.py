@@ -243,6 +243,21 @@ def test_b014_custom_operator_is_carried_where_nothing_has_to_run_it(job):
     assert not any(n.op_type in ("QuantizeLinear", "DequantizeLinear") for n in written.graph.node)  # its tensors stay float
     report = job.report()
     assert [row["name"] for row in report["skipped"]] == ["mystery"] and report["checks"] == []  # nothing "passed"
+    assert report["metric"] is None and report["latency"]["final"]["median"] is None
+
+
+def test_b014_validation_that_cannot_run_a_custom_operator_is_refused_and_not_passed(job):
+    foo = helper.make_node("Foo", ["h"], ["y"], "mystery", domain="my.ops")
+    model = model_of([node("MatMul", ["x", "W"], ["h"], "m1"), foo], {"x": (["N", 8], F32)}, {"y": (["N", 8], F32)}, {"W": gaussian(8, 8)},
+                     extra_opsets=[helper.make_opsetid("my.ops", 3)])
+    job.write(model, {"x": gaussian(8, 8)})
+    job.pipeline(evaluate={"metric": "kl"}, threads=1, stages=[{"quantize": {"method": "rtn", "scheme": "fp16"}}, {"export": {"formats": ["onnx_qdq"]}},
+                                                               {"validate": {"against": ["onnxruntime"]}}])
+    outcome = job.run()
+    assert outcome.code == 3
+    for word in ("mystery", "my.ops", "Foo", "validate"):
+        assert word in outcome.error
+    assert not job.output.exists()
 
 
 @pytest.mark.parametrize("scheme, least_opset", [("w8a8_c", 13), ("w4a8_c", 21)])
@@ -256,6 +271,18 @@ def test_b015_old_opset_is_raised_as_a_whole(job, scheme, least_opset):
     axes = {len(out.arrays[d.input[1]]): out.axis(d) for d in out.weight_dequantizers()}
     assert axes == {4: 0, 32: 1}
     assert relative_error(out.run(x=x[:1])[0], out.run_source(x=x[:1])[0]) < (0.02 if scheme == "w8a8_c" else 0.15)
+
+
+def test_b015_blocks_in_an_old_opset_raise_it_and_name_axis_and_size(job):
+    nodes = [node("Squeeze", ["x"], ["s"], axes=[1]), node("MatMul", ["s", "M"], ["y"], "matmul")]
+    model = model_of(nodes, {"x": (["N", 1, 64], F32)}, {"y": (["N", 32], F32)}, {"M": gaussian(64, 32, seed=1)}, opset=11)
+    x = gaussian(16, 1, 64, seed=2)
+    out = compress_model(job, model, {"x": x}, scheme="w4a16_g32")
+    assert out.opset >= 21
+    (weight,) = out.weight_dequantizers()
+    assert {a.name: a.i for a in weight.attribute} == {"axis": 0, "block_size": 32}
+    assert out.arrays[weight.input[1]].shape == (2, 32)   # 64 rows in two blocks
+    assert relative_error(out.run(x=x[:4])[0], out.run_source(x=x[:4])[0]) < 0.15
 
 
 def test_b017_concat_of_one_input_loads_and_copies(job):
@@ -340,6 +367,8 @@ def test_b019_transposed_convolution_has_its_scales_on_axis_one(job):
     out = compress_model(job, one_layer("ConvTranspose", weights, [1, 3, 4, 4], [1, 5, 6, 6]), {"x": x})
     (weight,) = out.weight_dequantizers()
     assert out.arrays[weight.input[1]].shape == (5,) and out.axis(weight) == 1
+    (bias,) = [n for n in out.nodes("DequantizeLinear") if n.input[0] in out.arrays and out.arrays[n.input[0]].dtype == np.int32]
+    assert out.arrays[bias.input[0]].shape == out.arrays[bias.input[1]].shape == (5,)
     want = out.run_source(x=x[:1])[0]
     assert relative_error(out.run(x=x[:1])[0], want) < 0.02 and relative_error(out.run_bundle(x=x[:1])["y"], want) < 0.02
 
