@@ -8,7 +8,8 @@ with_tests=OFF
 [ "${1:-}" = "--tests" ] && with_tests=ON
 
 packages="g++ ninja-build pkg-config python3-venv protobuf-compiler libprotobuf-dev libyaml-cpp-dev libcli11-dev \
-nlohmann-json3-dev zlib1g-dev libjpeg62-turbo-dev libpng-dev coinor-libcbc-dev libxxhash-dev libmd-dev"
+nlohmann-json3-dev zlib1g-dev libjpeg62-turbo-dev libpng-dev coinor-libcbc-dev libxxhash-dev libmd-dev \
+libpcre2-dev"
 [ "$with_tests" = ON ] && packages="$packages libgtest-dev libsimde-dev binutils"
 
 missing=""

@@ -10,6 +10,7 @@
 #include "compress/model.h"
 #include "compress/pipeline.h"
 #include "core/parallel.h"
+#include "data/text/tokenizer.h"
 #include "graph/layer.h"
 #include "graph/text.h"
 #include "runtime/cpu_executor.h"
@@ -156,6 +157,29 @@ class PyGraph {
   std::unique_ptr<ctk::runtime::CpuExecutor> executor_;
 };
 
+class PyTokenizer {
+ public:
+  explicit PyTokenizer(std::shared_ptr<const ctk::data::Tokenizer> tokenizer) : tokenizer_(std::move(tokenizer)) {}
+
+  py::array encode(const py::bytes& text, bool add_special_tokens) const {
+    const auto view = static_cast<std::string_view>(text);
+    const std::vector<std::int64_t> ids = [&] {
+      py::gil_scoped_release release;
+      return unwrap(tokenizer_->encode(view, {.add_special_tokens = add_special_tokens}));
+    }();
+    return py::array_t<std::int64_t>(static_cast<py::ssize_t>(ids.size()), ids.data());
+  }
+
+  py::bytes decode(const std::vector<std::int64_t>& ids, bool skip_special_tokens) const {
+    return unwrap(tokenizer_->decode(ids, skip_special_tokens));
+  }
+
+  const ctk::data::Tokenizer& get() const { return *tokenizer_; }
+
+ private:
+  std::shared_ptr<const ctk::data::Tokenizer> tokenizer_;
+};
+
 // Hands stage progress to a Python callable; its exceptions stop the run at the next point that asks.
 class PyProgress final : public ctk::pipeline::ProgressSink {
  public:
@@ -251,6 +275,16 @@ PYBIND11_MODULE(_core, module) {
       .def("text", &PyGraph::text);
   module.def("load", [](const std::string& path) {
     return std::make_unique<PyGraph>(unwrap(ctk::pipeline::load_model(path)));
+  });
+  py::class_<PyTokenizer>(module, "Tokenizer")
+      .def("encode", &PyTokenizer::encode, py::arg("text"), py::arg("add_special_tokens"))
+      .def("decode", &PyTokenizer::decode, py::arg("ids"), py::arg("skip_special_tokens"))
+      .def("vocabulary_size", [](const PyTokenizer& self) { return self.get().vocabulary_size(); })
+      .def("id_of", [](const PyTokenizer& self, const std::string& token) { return self.get().id_of(token); })
+      .def("bos_id", [](const PyTokenizer& self) { return self.get().bos_id(); })
+      .def("eos_id", [](const PyTokenizer& self) { return self.get().eos_id(); });
+  module.def("open_tokenizer", [](const std::string& path) {
+    return std::make_unique<PyTokenizer>(unwrap(ctk::data::open_tokenizer(path)));
   });
   module.def("run_file",
              [](const std::string& path, const std::string& output, const std::vector<std::string>& overrides,

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ import numpy as np
 from . import _core
 from ._core import Error, version
 
-__all__ = ["Error", "Graph", "load", "run", "version"]
+__all__ = ["Error", "Graph", "Tokenizer", "load", "run", "version"]
 __version__ = version()
 
 
@@ -57,6 +57,41 @@ class Graph:
     def text(self) -> str:
         """The graph in its text form, as `compress graph show` prints it."""
         return self._core.text()
+
+
+class Tokenizer:
+    """Text to token ids and back, by a tokenizer.json or a folder that holds one."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Raises Error (code 3) naming the file and what is wrong with it."""
+        self._core = _core.open_tokenizer(os.fspath(path))
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Highest id + 1, added tokens included."""
+        return self._core.vocabulary_size()
+
+    @property
+    def bos_id(self) -> int | None:
+        """The token that starts a text, where the files beside the tokenizer name one."""
+        return self._core.bos_id()
+
+    @property
+    def eos_id(self) -> int | None:
+        """The token that ends a text, where the files beside the tokenizer name one."""
+        return self._core.eos_id()
+
+    def id_of(self, token: str) -> int | None:
+        """The id of a token, spelled as in the vocabulary."""
+        return self._core.id_of(token)
+
+    def encode(self, text: str | bytes, add_special_tokens: bool = False) -> np.ndarray:
+        """int64 [n]. bytes need not be UTF-8; add_special_tokens: those of the file's post-processor."""
+        return self._core.encode(text.encode() if isinstance(text, str) else text, add_special_tokens)
+
+    def decode(self, ids: Iterable[int], skip_special_tokens: bool = False) -> bytes:
+        """The text of `ids`; bytes, since a token may hold part of a character."""
+        return self._core.decode([int(id) for id in ids], skip_special_tokens)
 
 
 def load(path: str | os.PathLike[str]) -> Graph:
