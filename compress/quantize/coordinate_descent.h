@@ -1,0 +1,43 @@
+// Coordinate descent on codes and scales that are already good: lowers tr((W - Q) H (W - Q)^T), never raises it.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "calibrate/packed_matrix.h"
+#include "compress/quantize/grid.h"
+
+namespace ctk::quantization {
+
+class CoordinateDescent {
+ public:
+  // hessian: [columns, columns], symmetric, positive diagonal; it must outlive this object.
+  CoordinateDescent(std::span<const float> hessian, std::size_t columns, const GridForm& form);
+
+  // One pass over the columns: each code moves to its best value given all others, then (if asked) each group's scale
+  // to its best value given all codes and the other scales. target: [rows, columns]. Codes and grids change in place.
+  // Returns how many codes moved. Rows are independent; threads share them. Same bits for any number of threads.
+  std::size_t sweep(std::span<const float> target, std::size_t rows, std::span<std::int8_t> codes, Grids& grids,
+                    bool refits_scales) const;
+
+ private:
+  struct Block {
+    std::size_t begin, end;          // columns
+    calibrate::PackedMatrix packed;  // rows [begin, end) of H
+  };
+  struct Rows;
+  std::size_t move_codes(const Block& block, Rows& rows, bool refits_scales) const;
+  void refit_long_groups(Rows& rows) const;
+
+  std::span<const float> hessian_;
+  std::size_t columns_;
+  GridForm form_;
+  bool has_long_groups_;  // longer than a block: their scales are refitted after the sweep
+  std::vector<Block> blocks_;
+};
+
+// tr(E H E^T), summed in double: what the rounding errors E [rows, columns] do to outputs whose inputs have moment H.
+double output_error(std::span<const float> errors, std::size_t rows, std::span<const float> hessian,
+                    std::size_t columns);
+
+}  // namespace ctk::quantization
