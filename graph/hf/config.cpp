@@ -114,6 +114,8 @@ Status read_rope(ConfigReader& reader, RopeConfig& rope, std::int64_t max_positi
     reader.fail("rope_scaling", "none beside rope_parameters", shown(*scaling), "Keep one of the two");
   }
   rope.theta = theta.value_or(10000.0);
+  if (!(rope.theta > 1.0))
+    reader.fail("rope_theta", "a number above 1", std::to_string(rope.theta), "Correct the file");
   const json* chosen = parameters != nullptr ? parameters : scaling;
   if (chosen == nullptr) return {};
   ConfigReader inner(*chosen, parameters != nullptr ? "rope_parameters." : "rope_scaling.");
@@ -255,6 +257,7 @@ Result<ModelConfig> read_encoder(ConfigReader& reader, const Architecture& self)
     reader.fail("position_embedding_type", "absolute", "\"" + printable(positions) + "\"",
                 "This version computes no other");
   }
+  reader.skip("tie_word_embeddings");  // of a head that is not built
   CTK_CHECK(reader.status());
   CTK_CHECK(check_encoder(c));
   return ModelConfig{std::move(c), {}};
