@@ -108,6 +108,11 @@ Status require_utf8_names(const Graph& graph) {
 
 Result<Graph> read_graph(const std::string& path, std::vector<std::string>* data_files) {
   if (graph::hf::is_checkpoint(path)) return graph::hf::read_hf(path, data_files);
+  if (std::filesystem::is_directory(path)) {
+    return input_error(path +
+                       ": expected an .onnx file, a bundle or a checkpoint folder, found a folder without config.json. "
+                       "Give the folder that holds config.json and model.safetensors");
+  }
   CTK_TRY(const MappedFile file, MappedFile::open(path));
   if (file.bytes().empty()) return input_error(path + ": the file is empty; expected an ONNX model or a bundle");
   if (runtime::is_bundle(file.bytes())) return runtime::load_bundle(path);
@@ -118,11 +123,6 @@ Result<LoadedModel> load_model(const std::string& path) {
   LoadedModel model;
   std::vector<std::string> data_files;
   if (std::filesystem::is_directory(path)) {
-    if (!graph::hf::is_checkpoint(path)) {
-      return input_error(path +
-                         ": expected an .onnx file, a bundle or a checkpoint folder, found a folder without "
-                         "config.json. Give the folder that holds config.json and model.safetensors");
-    }
     model.format = "hf";
   } else {
     CTK_TRY(const MappedFile file, MappedFile::open(path));

@@ -95,7 +95,7 @@ class Tokenizer:
 
 
 def load(path: str | os.PathLike[str]) -> Graph:
-    """Reads an .onnx file or a bundle. Raises Error (code 3) naming the file and what is wrong with it."""
+    """Reads an .onnx file, a bundle or a checkpoint folder. Raises Error (code 3) naming the file and what is wrong with it."""
     return Graph(_core.load(os.fspath(path)))
 
 

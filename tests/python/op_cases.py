@@ -248,8 +248,9 @@ def angles(label, *shape):
 
 
 case("4d", "RotaryEmbedding", [rand("ro", 2, 3, 5, 8), *angles("roa", 2, 5, 4)], opset=23)
-case("3d_positions", "RotaryEmbedding", [rand("ro3", 2, 5, 24), *angles("ro3a", 9, 4), np.array([[8, 0, 3, 3, 1], [4, 5, 6, 7, 2]])],
-     const=(1, 2), opset=23, num_heads=3)
+case("3d_positions", "RotaryEmbedding",
+     [rand("ro3", 2, 5, 24), *angles("ro3a", 9, 4), np.array([[8, 0, 3, 3, 1], [4, 5, 6, 7, 2]])], const=(1, 2), opset=23,
+     num_heads=3)
 case("interleaved", "RotaryEmbedding", [rand("roi", 1, 3, 5, 8), *angles("roia", 9, 4), np.array([[0, 1, 2, 3, 4]])], const=(1, 2),
      opset=23, interleaved=1)
 case("partial", "RotaryEmbedding", [rand("rop", 2, 3, 5, 8), *angles("ropa", 2, 5, 2)], opset=23, num_heads=3,
