@@ -59,12 +59,21 @@ class Binder {
     set_text(at + ".metric", source.spec.metric);
     set<bool>(at + ".augment.flip", source.flip);
     set<std::int64_t>(at + ".augment.shift", source.shift);
-    set<std::int64_t>(at + ".context", source.context);
-    set<std::int64_t>(at + ".windows", source.windows);
-    set<bool>(at + ".lines", source.lines);
-    set<bool>(at + ".bos", source.bos);
-    set_path(at + ".tokenizer", source.tokenizer);
+    source.spec.text = text(at);
     return source;
+  }
+
+  // A source with a window's length, or of lines, is text. Its tokenizer is the model's unless it names another.
+  std::optional<data::TextSpec> text(const std::string& at) const {
+    if (values_.get<std::int64_t>(at + ".context") == nullptr) return {};
+    data::TextSpec text;
+    set<std::int64_t>(at + ".context", text.context);
+    set(at + ".windows", text.windows);
+    set<bool>(at + ".lines", text.lines);
+    set<bool>(at + ".bos", text.bos);
+    set_path("model", text.tokenizer_path);
+    set_path(at + ".tokenizer", text.tokenizer_path);
+    return text;
   }
 
   std::optional<TrainConfig> train(const std::string& at) const {

@@ -21,9 +21,6 @@ struct SourceConfig {
   data::SourceSpec spec;                  // path resolved against the file's folder
   bool flip = false;                      // train: augmentation
   std::int64_t shift = 0;                 // train: pixels
-  std::int64_t context = 0, windows = 0;  // text
-  bool lines = false, bos = false;
-  std::string tokenizer;
 };
 
 struct BudgetConfig {

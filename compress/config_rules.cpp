@@ -18,6 +18,7 @@ class Rules {
     calibrate();
     prune();
     oracles();
+    text();
     model();
   }
 
@@ -213,13 +214,28 @@ class Rules {
 
   void model() {
     const std::string* model = values_.get<std::string>("model");
-    if (model == nullptr || model->ends_with(".onnx")) return;
+    if (model == nullptr || !model->ends_with(".gguf")) return;
     const auto& given = values_.values.at("model");
-    const bool is_gguf = model->ends_with(".gguf");
     values_.unavailable.push_back({given.where, given.shown_path,
-                                   "model \"" + *model + "\" needs " +
-                                       (is_gguf ? "the GGUF reader" : "the reader of checkpoint folders") +
-                                       ", which this version does not have yet. Give an .onnx file."});
+                                   "model \"" + *model +
+                                       "\" needs the GGUF reader, which this version does not have yet. Give an .onnx "
+                                       "file or a checkpoint folder."});
+  }
+
+  // Keys of text come with the length of a window, and perplexity with text.
+  void text() {
+    for (const char* split : {"train", "calibrate", "score", "select", "evaluate"}) {
+      const std::string at = std::string("data.") + split;
+      if (values_.has(at + ".context")) continue;
+      for (const char* key : {".windows", ".lines", ".bos", ".tokenizer"}) {
+        if (values_.has(at + key))
+          problem(at + key,
+                  "expected " + at + ".context (tokens in a sample) beside it, found none. Add context: 512.");
+      }
+      const std::string* metric = values_.get<std::string>(at + ".metric");
+      if (metric != nullptr && *metric == "perplexity")
+        problem(at + ".metric", "expected text for perplexity, found no " + at + ".context. Add context: 512.");
+    }
   }
 
   CheckedValues& values_;

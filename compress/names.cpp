@@ -10,7 +10,6 @@ namespace ctk::pipeline {
 namespace {
 
 constexpr std::string_view kTrainer = "the trainer";
-constexpr std::string_view kText = "the language-model reader";
 
 constexpr NameRow kStages[] = {
     {"distill", kTrainer, "train the model towards a teacher's outputs"},
@@ -73,7 +72,6 @@ const std::vector<NameRow>& solver_rows() {
 }
 
 constexpr NameRow kMoreQuantizers[] = {
-    {"gptq", "the GPTQ quantizer", "rounding that pushes each column's error onto the next"},
     {"awq", "the AWQ quantizer", "scales weights by how much their inputs matter"},
     {"smoothquant", "the SmoothQuant quantizer", "moves outliers from activations to weights"},
 };
@@ -94,11 +92,8 @@ const std::vector<NameRow>& format_rows() {
   return rows;
 }
 
-constexpr NameRow kMoreMetrics[] = {
-    {"perplexity", kText, "exponential of the mean loss per predicted token"},
-};
 const std::vector<NameRow>& metric_rows() {
-  static const std::vector<NameRow> rows = merged(data::metrics(), kMoreMetrics);
+  static const std::vector<NameRow> rows = merged(data::metrics(), {});
   return rows;
 }
 

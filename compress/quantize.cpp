@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "compress/quantize/from_inputs.h"
 #include "compress/session.h"
 #include "core/file.h"
 #include "core/hash.h"
@@ -15,6 +16,11 @@ namespace ctk::pipeline {
 namespace {
 
 using nlohmann::json;
+
+bool is_embedding_too(const graph::Graph& graph, const graph::Layer& layer) {
+  return std::ranges::any_of(graph.value(layer.weight).consumers,
+                             [&](graph::NodeId id) { return graph.node(id).op == graph::Op::Gather; });
+}
 
 // The schemes to apply: what search chose, or the stage's own scheme for every layer it can be used on.
 Status choose_schemes(Session& session) {
@@ -32,7 +38,12 @@ Status choose_schemes(Session& session) {
     session.reasons.clear();
     for (const graph::Layer& layer : layers) {
       const std::string address = session.model.graph.address(layer.node);
-      const std::string reason = quantization::infeasible_reason(session.model.graph, layer, *config.scheme);
+      std::string reason = quantization::infeasible_reason(session.model.graph, layer, *config.scheme);
+      if (reason.empty() && config.targets.empty() && is_embedding_too(session.model.graph, layer)) {
+        reason =
+            "its weight is the embedding too, which few bits harm most; name it in stages.quantize.targets to code "
+            "both";
+      }
       if (reason.empty()) {
         session.schemes[address] = *config.scheme;
         session.reasons[address] = "the scheme asked for";
@@ -53,16 +64,59 @@ Status choose_schemes(Session& session) {
   return {};
 }
 
+// Codes of a method that looks at inputs; none for the others.
+Result<quantization::GivenCodes> codes_from_inputs(const Session& session) {
+  const QuantizeConfig& config = *session.config.quantize;
+  CTK_TRY(const quantization::Quantizer* quantizer, quantization::find_quantizer(config.method));
+  if (!quantizer->needs_inputs) return quantization::GivenCodes{};
+  if (!session.splits.calibrate)
+    return input_error("stages.quantize: method " + config.method +
+                       " fits codes to what layers are fed, found no calibration data. Give data.calibrate");
+  quantization::FromInputsOptions options;
+  options.damping = config.damp_percent / 100.0;
+  options.reduce_range = config.reduce_range;
+  const auto work = quantize_work(session);
+  options.progress = [&session, work](std::size_t done, std::size_t total) {
+    session.advance(work * static_cast<std::int64_t>(done) / static_cast<std::int64_t>(total));
+  };
+  return quantization::code_from_inputs(session.model.graph, session.schemes, config.method, *session.splits.calibrate,
+                                        options);
+}
+
+// Layers that rounding served better than the method asked for, or that no sample reached.
+void warn_of_fallbacks(Session& session, const json& layers) {
+  std::string fallen, unseen;
+  for (const json& row : layers) {
+    if (row.value("fell_back", false)) fallen += (fallen.empty() ? "" : ", ") + row["layer"].get<std::string>();
+    if (row.contains("rows") && row["rows"] == 0)
+      unseen += (unseen.empty() ? "" : ", ") + row["layer"].get<std::string>();
+  }
+  if (!fallen.empty())
+    session.warn("fell_back", "on held-out samples rounding was better than " + session.config.quantize->method +
+                                  " for these layers, which keep it: " + fallen);
+  if (!unseen.empty()) session.warn("unreached", "no calibration sample reached these layers: " + unseen);
+}
+
 std::string describe(const quantization::ApplyOutcome& outcome) {
   json layers = json::array();
   for (const quantization::LayerOutcome& l : outcome.layers) {
-    layers.push_back({{"layer", l.address},
-                      {"scheme", to_string(l.scheme)},
-                      {"method", l.method},
-                      {"error_rtn", l.error_rtn},
-                      {"error_method", l.error_method},
-                      {"raised", l.raised_scales},
-                      {"bias_corrected", l.bias_corrected}});
+    json row{{"layer", l.address},
+             {"scheme", to_string(l.scheme)},
+             {"method", l.method},
+             {"error_rtn", l.error_rtn},
+             {"error_method", l.error_method},
+             {"raised", l.raised_scales},
+             {"bias_corrected", l.bias_corrected}};
+    if (l.receipt) {
+      row["rows"] = l.receipt->rows;
+      row["held_out_rows"] = l.receipt->held_out_rows;
+      row["damping"] = l.receipt->damping;
+      row["damping_raises"] = l.receipt->damping_raises;
+      row["error_rtn"] = l.receipt->error_rounding;
+      row["error_method"] = l.receipt->error;
+      row["fell_back"] = l.receipt->fell_back;
+    }
+    layers.push_back(std::move(row));
   }
   json warnings = json::array();
   for (const quantization::ApplyWarning& w : outcome.warnings) warnings.push_back({{"code", w.code}, {"text", w.text}});
@@ -99,12 +153,21 @@ void fill_report(Session& session, const json& outcome) {
       line.bytes = static_cast<std::int64_t>(stored_bytes(*stored));
       line.weight_bits = 8.0 * static_cast<double>(line.bytes) / static_cast<double>(stored->codes.size());
     }
+    if (found->second.contains("rows")) {
+      line.rows_seen = found->second["rows"].get<std::int64_t>();
+      continue;
+    }
     line.rows_seen = session.splits.calibrate ? static_cast<std::int64_t>(session.splits.calibrate->count()) : 0;
   }
+  warn_of_fallbacks(session, outcome["layers"]);
   for (const json& w : outcome["warnings"]) session.warn(w["code"].get<std::string>(), w["text"].get<std::string>());
 }
 
 }  // namespace
+
+std::int64_t quantize_work(const Session& session) {
+  return static_cast<std::int64_t>(graph::layers_of(session.model.graph).size());
+}
 
 Status run_quantize(Session& session, bool& cached) {
   CTK_CHECK(choose_schemes(session));
@@ -120,6 +183,8 @@ Status run_quantize(Session& session, bool& cached) {
     options.method = session.config.quantize->method;
     options.bias_correction = session.config.quantize->bias_correction;
     options.input_means = &session.input_means;
+    CTK_TRY(const auto given, codes_from_inputs(session));
+    options.given = &given;
     CTK_TRY(const auto applied, quantization::apply_schemes(graph, session.schemes, session.ranges, options));
     outcome = describe(applied);
     bundle = exporter::bundle_of(graph);

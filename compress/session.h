@@ -77,6 +77,7 @@ std::span<const StageRow> stages();
 Status run_calibrate(Session& session, bool& cached);
 Status run_sensitivity(Session& session, bool& cached);
 Status run_search(Session& session, bool& cached);
+std::int64_t quantize_work(const Session& session);  // layers
 Status run_quantize(Session& session, bool& cached);
 Status run_export(Session& session, bool& cached);
 Status run_validate(Session& session, bool& cached);

@@ -32,7 +32,7 @@ constexpr std::array kStages{
     StageRow{"calibrate", "ranges of activations over the calibration split", calibrate_work, run_calibrate},
     StageRow{"sensitivity", "loss of each layer alone under each scheme", sensitivity_work, run_sensitivity},
     StageRow{"search", "one scheme a layer under the budgets, by an integer programme", no_work, run_search},
-    StageRow{"quantize", "codes for weights, notes for activations", no_work, run_quantize},
+    StageRow{"quantize", "codes for weights, notes for activations", quantize_work, run_quantize},
     StageRow{"export", "writes the files", no_work, run_export},
     StageRow{"validate", "metric, latency and agreement of what was written", validate_work, run_validate},
 };

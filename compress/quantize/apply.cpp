@@ -38,6 +38,14 @@ std::vector<NodeId> mates_of(const Work& work, const Layer& layer, const QuantSc
   return mates;
 }
 
+// An embedding that is the head too: its rows are the head's channels, so the codes serve both, and the file holds one.
+bool shares_as_embedding(const Graph& graph, const Layer& layer, NodeId reader, const QuantScheme& scheme) {
+  const graph::Node& node = graph.node(reader);
+  const bool reads_rows = node.op == graph::Op::Gather && node.inputs[0] == layer.weight &&
+                          node.attributes.get_int("axis", 0) == 0 && layer.channel_axis == 0;
+  return reads_rows && scheme.is_integer_weight() && !scheme.is_integer_activation();
+}
+
 // Gives `layer` and its mates a weight of their own when other readers, or the graph's outputs, need the original.
 // Weights in `work` follow. The warning names who keeps it.
 void split_weight(Graph& graph, Work& work, Layer& layer, const QuantScheme& scheme, ApplyOutcome& outcome) {
@@ -46,6 +54,7 @@ void split_weight(Graph& graph, Work& work, Layer& layer, const QuantScheme& sch
   std::string others = graph.is_output(shared) ? "the graph's outputs" : "";
   for (NodeId reader : graph.value(shared).consumers) {
     if (std::find(mates.begin(), mates.end(), reader) != mates.end()) continue;
+    if (shares_as_embedding(graph, layer, reader, scheme)) continue;
     others += (others.empty() ? "" : ", ") + printable(graph.address(reader)) + " (" + graph.node(reader).op_type + ")";
   }
   if (others.empty()) return;
@@ -124,7 +133,8 @@ void warn_of_vanished(const graph::Value& value, const LayerOutcome& line, const
 }
 
 Status code_weight(Graph& graph, const Layer& layer, const QuantScheme& scheme, const Quantizer& quantizer,
-                   std::vector<float> least_scales, bool reduce_range, LayerOutcome& outcome) {
+                   std::vector<float> least_scales, bool reduce_range, const WeightOutcome* given,
+                   LayerOutcome& outcome) {
   graph::Value& value = graph.value(layer.weight);
   WeightRequest request;
   request.weight = *value.constant;
@@ -133,16 +143,23 @@ Status code_weight(Graph& graph, const Layer& layer, const QuantScheme& scheme, 
   request.group_count = layer.group_count;
   request.least_scales = std::move(least_scales);
   request.reduce_range = reduce_range;
-  auto result = quantizer.run(request);
+  auto result = given != nullptr ? Result<WeightOutcome>(*given) : quantizer.run(request);
   if (!result) return std::move(result).error().with_context(outcome.address);
   const double energy = energy_of(*value.constant);
   outcome.method = result->tensor.method;
   outcome.error_method = energy > 0 ? result->squared_error / energy : 0;
   outcome.error_rtn = energy > 0 ? result->squared_error_rtn / energy : 0;
   outcome.raised_scales = result->raised_scales;
+  outcome.receipt = result->receipt;
   value.quantized = std::make_shared<const QuantTensor>(std::move(result->tensor));
   value.constant.reset();
   return {};
+}
+
+const WeightOutcome* given_for(const ApplyOptions& options, const std::string& address) {
+  if (options.given == nullptr) return nullptr;
+  const auto found = options.given->find(address);
+  return found == options.given->end() ? nullptr : &found->second;
 }
 
 // Why fp16 cannot hold a weight; empty when it can.
@@ -239,6 +256,9 @@ Status fold_gemm_factors(Graph& graph) {
 Result<ApplyOutcome> apply_schemes(Graph& graph, const SchemeMap& schemes, const std::map<std::string, Range>& ranges,
                                    const ApplyOptions& options) {
   CTK_TRY(const Quantizer* quantizer, find_quantizer(options.method));
+  if (quantizer->needs_inputs) {  // what it coded is given; the rest was left to rounding
+    CTK_TRY(quantizer, find_quantizer("rtn"));
+  }
   ApplyOutcome outcome;
   std::size_t used = 0;
   Work work;
@@ -278,7 +298,7 @@ Result<ApplyOutcome> apply_schemes(Graph& graph, const SchemeMap& schemes, const
   std::map<ValueId, std::size_t> line_of;  // weight -> the line of the layer that coded it
   for (auto& [layer, scheme] : work) {
     const std::string address = graph.address(layer.node);
-    LayerOutcome line{address, scheme, "", 0, 0, 0, false};
+    LayerOutcome line{address, scheme, "", 0, 0, 0, false, {}};
     graph.node(layer.node).scheme = scheme;
     split_weight(graph, work, layer, scheme, outcome);
     if (const auto coded = line_of.find(layer.weight); coded != line_of.end()) {  // the same codes serve both
@@ -287,6 +307,7 @@ Result<ApplyOutcome> apply_schemes(Graph& graph, const SchemeMap& schemes, const
       line.error_rtn = first.error_rtn;
       line.error_method = first.error_method;
       line.raised_scales = first.raised_scales;
+      line.receipt = first.receipt;
       outcome.layers.push_back(line);
       continue;
     }
@@ -298,7 +319,8 @@ Result<ApplyOutcome> apply_schemes(Graph& graph, const SchemeMap& schemes, const
         if (scheme.is_integer_activation() && mate.weight == layer.weight)
           raise(least, least_scales(graph, mate, ranges));
       }
-      CTK_CHECK(code_weight(graph, layer, scheme, *quantizer, std::move(least), options.reduce_range, line));
+      CTK_CHECK(code_weight(graph, layer, scheme, *quantizer, std::move(least), options.reduce_range,
+                            given_for(options, address), line));
       if (options.bias_correction && options.input_means != nullptr) {
         CTK_TRY(line.bias_corrected, correct_bias(graph, layer, original, *options.input_means));
       }

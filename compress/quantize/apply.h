@@ -2,10 +2,12 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "calibrate/calibration.h"
+#include "compress/quantize/quantizers.h"
 #include "core/quant_scheme.h"
 #include "graph/graph.h"
 #include "graph/layer.h"
@@ -15,12 +17,16 @@ namespace ctk::quantization {
 // Scheme per layer, by node address. Layers that are absent stay float.
 using SchemeMap = std::map<std::string, QuantScheme>;
 
+// Codes found beforehand, by node address.
+using GivenCodes = std::map<std::string, WeightOutcome>;
+
 struct ApplyOptions {
   std::string method = "rtn";
   bool bias_correction = false;
   bool reduce_range = false;  // 8-bit codes within -64..63: two products by uint8 then fit into 16 bits
   // Mean of each input channel per layer input value (by value name), from calibration; needed for bias correction.
   const std::map<std::string, std::vector<double>>* input_means = nullptr;
+  const GivenCodes* given = nullptr;  // of methods that look at inputs; layers without an entry are rounded
   // One sample of each graph input; empty: as the model declares them, free dimensions 1.
   std::vector<Shape> input_shapes;
 };
@@ -33,6 +39,7 @@ struct LayerOutcome {
   double error_method = 0;  // of the codes used
   int raised_scales = 0;    // channels whose scale was raised so that the bias fits (FAULTS "bias overflow")
   bool bias_corrected = false;
+  std::optional<InputReceipt> receipt;
 };
 
 struct ApplyWarning {

@@ -1,7 +1,8 @@
 // Low-bit grids of a weight matrix: every group of neighbours along a row has a scale, and a zero point if affine.
 //
-// real = (code - zero) * scale. Symmetric codes run from -2^(bits-1) to 2^(bits-1) - 1 and have zero 0; their scale may
-// be negative, so that a group's largest weight can get the extra code. Affine codes and zeros run from 0 to 2^bits
+// real = (code - zero) * scale. Symmetric codes run from -2^(bits-1), of 8 bits -127, to 2^(bits-1) - 1 and have zero
+// 0; their scale may be negative, so that a group's largest weight can get the extra code. Affine codes and zeros run
+// from 0 to 2^bits
 // - 1. A code is the nearest one, ties to even, then clamped. Codes are stored as int8; affine codes of 8 bits as the
 // same byte of uint8: code_value() reads either.
 #pragma once
@@ -18,8 +19,9 @@ struct GridForm {
   bool is_affine = false;
   std::size_t group_size = 0;   // neighbours that share a scale; the last group may be shorter; 0: the whole row
   bool has_half_scales = true;  // every scale is an fp16 number
+  bool is_positive = false;     // every scale is above 0: where activations are codes too
 
-  int lowest_code() const { return is_affine ? 0 : -(1 << (bits - 1)); }
+  int lowest_code() const { return is_affine ? 0 : bits == 8 ? -127 : -(1 << (bits - 1)); }
   int highest_code() const { return is_affine ? (1 << bits) - 1 : (1 << (bits - 1)) - 1; }
   int code_value(std::int8_t stored) const { return is_affine ? static_cast<std::uint8_t>(stored) : stored; }
   std::size_t group_length(std::size_t columns) const {

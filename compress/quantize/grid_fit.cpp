@@ -149,6 +149,7 @@ void list_candidates(const Work& work, const GridForm& form, Scan& scan) {
   }
   if (!form.is_affine) {
     for (float sign : {1.0f, -1.0f}) {  // of the scale
+      if (sign < 0 && form.is_positive) continue;
       // The least scale that clips nothing on either side.
       const float whole =
           std::max(sign > 0 ? largest / high : -smallest / high, sign > 0 ? smallest / low : largest / -low);

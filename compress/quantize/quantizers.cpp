@@ -2,13 +2,15 @@
 
 #include <array>
 
+#include "compress/quantize/gptq_weight.h"
 #include "compress/quantize/rtn.h"
 
 namespace ctk::quantization {
 namespace {
 
 constexpr std::array kQuantizers{
-    Quantizer{"rtn", "round to nearest, scales fitted to squared error", quantize_rtn},
+    Quantizer{"rtn", "round to nearest, scales fitted to squared error", false, quantize_rtn},
+    Quantizer{"gptq", "outputs kept on calibration data, layer after layer", true, quantize_by_gptq},
 };
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <limits>
 
+#include "compress/quantize/grid_fit.h"
 #include "core/dtype.h"
 #include "core/parallel.h"
 
@@ -38,10 +39,51 @@ std::vector<std::vector<float>> gather_channels(const WeightRequest& request, co
   return rows;
 }
 
-// A scale that fp16 holds: rounded, kept above 0 and finite.
-float nearest_half_scale(float scale) {
-  constexpr float kLeast = 5.9604644775390625e-8f, kMost = 65504.0f;  // 2^-24
-  return half_to_float(float_to_half(std::clamp(scale, kLeast, kMost)));
+// Weights whose activations are floats: fp16 scales of either sign, zero points if the scheme has them.
+struct FreeGrids {
+  GridForm form;
+  std::vector<Grid> grids;
+
+  FreeGrids(const QuantScheme& scheme, const std::vector<std::vector<float>>& rows) : grids(rows.size()) {
+    form.bits = scheme.weight_bits;
+    form.is_affine = scheme.is_affine;
+    parallel_for(rows.size(), 16, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t c = begin; c < end; ++c) grids[c] = fit_grid(rows[c], {}, form);
+    });
+  }
+
+  // Of the stored code, which is signed: affine ranges have their middle at 0.
+  int middle() const { return form.is_affine ? 1 << (form.bits - 1) : 0; }
+  int code(float value, const Grid& grid) const {
+    const float level = std::nearbyint(value / grid.scale) + static_cast<float>(grid.zero);
+    return static_cast<int>(
+        std::clamp(level, static_cast<float>(form.lowest_code()), static_cast<float>(form.highest_code())));
+  }
+  double error(std::span<const float> values, const Grid& grid) const {
+    double sum = 0;
+    for (float v : values) {
+      const double miss = static_cast<double>(v) - static_cast<double>(grid.scale) * (code(v, grid) - grid.zero);
+      sum += miss * miss;
+    }
+    return sum;
+  }
+};
+
+void code_freely(const WeightRequest& request, const std::vector<std::vector<float>>& rows,
+                 const std::vector<std::uint32_t>& channel, WeightOutcome& outcome) {
+  const FreeGrids free(request.scheme, rows);
+  QuantTensor& tensor = outcome.tensor;
+  for (std::size_t c = 0; c < rows.size(); ++c) {
+    tensor.scales[c] = free.grids[c].scale;
+    if (free.form.is_affine) tensor.zeros.push_back(static_cast<std::int8_t>(free.grids[c].zero - free.middle()));
+    outcome.squared_error += free.error(rows[c], free.grids[c]);
+    outcome.squared_error_rtn += free.error(rows[c], grid_of_extremes(rows[c], free.form));
+  }
+  const auto values = request.weight.values<float>();
+  std::vector<std::int8_t> codes(values.size());
+  for (std::size_t i = 0; i < codes.size(); ++i)
+    codes[i] = static_cast<std::int8_t>(free.code(values[i], free.grids[channel[i]]) - free.middle());
+  tensor.codes = pack_codes(request.weight.shape(), codes, request.scheme.weight_bits);
 }
 
 }  // namespace
@@ -108,6 +150,10 @@ Result<WeightOutcome> quantize_rtn(const WeightRequest& request) {
   outcome.tensor.group_count = request.group_count;
   outcome.tensor.method = "rtn";
   outcome.tensor.scales.resize(count);
+  if (!request.scheme.is_integer_activation()) {
+    code_freely(request, rows, channel, outcome);
+    return outcome;
+  }
   std::vector<double> errors(count), plain(count);
   std::vector<int> raised(count, 0);
   parallel_for(count, 1, [&](std::size_t begin, std::size_t end) {
@@ -125,7 +171,6 @@ Result<WeightOutcome> quantize_rtn(const WeightRequest& request) {
         scale = least;
         raised[c] = 1;
       }
-      if (!request.scheme.is_integer_activation()) scale = nearest_half_scale(scale);
       outcome.tensor.scales[c] = scale;
       errors[c] = rounding_error(rows[c], scale, bits);
       plain[c] = rounding_error(rows[c], absmax_scale(rows[c], bits), bits);

@@ -218,13 +218,13 @@ TEST(Config, SpellsASchemeOutInBitsAndGroupSize) {
 }
 
 TEST(Config, RefusesWhatThisBuildLacksBeforeWork) {
-  const auto config = parsed(with_quantize("{method: gptq, scheme: w3a16_g32}"));
+  const auto config = parsed(with_quantize("{method: awq, scheme: w3a8_c}"));
   ASSERT_TRUE(config) << config.error().message;
   const Status status = require_available(*config);
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code, ErrorCode::config);
-  EXPECT_SAYS(status.error().message, "quantizer \"gptq\" needs the GPTQ quantizer, which this version does not have yet");
-  EXPECT_SAYS(status.error().message, "scheme \"w3a16_g32\" needs kernels for weights of this width");
+  EXPECT_SAYS(status.error().message, "quantizer \"awq\" needs the AWQ quantizer, which this version does not have yet");
+  EXPECT_SAYS(status.error().message, "scheme \"w3a8_c\" needs kernels for weights of this width");
   const auto pruned = parsed(replaced(kGood, "stages:\n", "stages:\n  - prune: {macs: 0.7}\n"));
   ASSERT_TRUE(pruned) << pruned.error().message;
   EXPECT_SAYS(require_available(*pruned).error().message, "stage \"prune\" needs the trainer");

@@ -1,0 +1,105 @@
+#include "compress/quantize/gptq_weight.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "compress/quantize/gptq.h"
+#include "compress/quantize/layer_inputs.h"
+
+namespace ctk::quantization {
+namespace {
+
+GridForm form_of(const QuantScheme& scheme) {
+  GridForm form;
+  form.bits = scheme.weight_bits;
+  form.is_affine = scheme.is_affine;
+  form.group_size =
+      scheme.granularity == Granularity::per_group ? static_cast<std::size_t>(scheme.group_size) : std::size_t{0};
+  form.has_half_scales = !scheme.is_integer_activation();
+  form.is_positive = scheme.is_integer_activation();
+  return form;
+}
+
+// trace(W H W^T): the squared outputs themselves.
+double output_energy(std::span<const float> weights, std::span<const float> hessian, std::size_t rows,
+                     std::size_t columns) {
+  double sum = 0;
+  for (std::size_t r = 0; r < rows; ++r) {
+    const float* w = weights.data() + r * columns;
+    for (std::size_t i = 0; i < columns; ++i) {
+      const float* h = hessian.data() + i * columns;
+      float line = 0;
+      for (std::size_t j = 0; j < columns; ++j) line += h[j] * w[j];
+      sum += static_cast<double>(line) * static_cast<double>(w[i]);
+    }
+  }
+  return sum;
+}
+
+InputReceipt receipt_of(const GptqReceipt& found, const LayerInputs& inputs, double energy) {
+  InputReceipt receipt;
+  receipt.rows = static_cast<std::int64_t>(inputs.coded.rows());
+  receipt.held_out_rows = static_cast<std::int64_t>(inputs.held_out.rows());
+  receipt.damping = found.damping;
+  receipt.damping_raises = found.damping_raises;
+  const double share = energy > 0 ? 1 / energy : 0;
+  receipt.error_rounding = found.held_out_error_rounding.value_or(found.error_rounding) * share;
+  receipt.error = found.held_out_error.value_or(found.error) * share;
+  receipt.fell_back = found.fell_back;
+  return receipt;
+}
+
+}  // namespace
+
+Result<WeightOutcome> quantize_by_gptq(const WeightRequest& request) {
+  if (request.scheme.granularity == Granularity::per_tensor)
+    return config_error("gptq: expected a scale per channel or group, found " + to_string(request.scheme) +
+                        ". Use w8a8_c, or method rtn");
+  graph::Layer layer;
+  layer.channel_axis = request.channel_axis;
+  layer.channels = request.weight.shape()[static_cast<std::size_t>(request.channel_axis)];
+  layer.reduction = static_cast<std::int64_t>(request.weight.size()) / std::max<std::int64_t>(1, layer.channels);
+  const std::vector<float> rows = weight_rows(layer, request.weight);
+  LayerInputs& inputs = *request.inputs;
+  GptqInput input;
+  input.weights = rows;
+  input.rows = static_cast<std::size_t>(layer.channels);
+  input.columns = static_cast<std::size_t>(layer.reduction);
+  input.hessian = inputs.coded.finish();
+  input.samples = inputs.coded.rows();
+  input.cross = inputs.cross.finish();
+  if (inputs.held_out.rows() > 0) {
+    input.held_out_hessian = inputs.held_out.finish();
+    input.held_out_cross = inputs.held_out_cross.finish();
+  }
+  GptqOptions options;
+  options.form = form_of(request.scheme);
+  options.damping = request.damping;
+  CTK_TRY(const GptqOutcome found, quantize_gptq(input, options));
+
+  WeightOutcome outcome;
+  QuantTensor& tensor = outcome.tensor;
+  tensor.scheme = request.scheme;
+  tensor.channel_axis = request.channel_axis;
+  tensor.group_count = request.group_count;
+  tensor.method = found.receipt.fell_back ? "rtn" : "gptq";
+  tensor.scales = found.grids.scales;
+  // Ours are signed codes: the middle of an affine range is their 0.
+  const int middle = request.scheme.is_affine ? 1 << (request.scheme.weight_bits - 1) : 0;
+  std::vector<std::int8_t> codes(found.codes.size());
+  for (std::size_t i = 0; i < codes.size(); ++i)
+    codes[i] = static_cast<std::int8_t>(options.form.code_value(found.codes[i]) - middle);
+  for (std::uint8_t zero : found.grids.zeros) tensor.zeros.push_back(static_cast<std::int8_t>(zero - middle));
+  tensor.codes = pack_codes(request.weight.shape(), from_rows<std::int8_t>(layer, codes), request.scheme.weight_bits);
+  const Tensor back = dequantize(tensor);
+  for (std::size_t i = 0; i < back.size(); ++i) {
+    const double miss =
+        static_cast<double>(back.values<float>()[i]) - static_cast<double>(request.weight.values<float>()[i]);
+    outcome.squared_error += miss * miss;
+  }
+  const auto moment = input.held_out_hessian.empty() ? input.hessian : input.held_out_hessian;
+  outcome.receipt = receipt_of(found.receipt, inputs, output_energy(rows, moment, input.rows, input.columns));
+  return outcome;
+}
+
+}  // namespace ctk::quantization

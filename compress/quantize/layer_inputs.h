@@ -1,0 +1,50 @@
+// What each layer is fed, layer after layer: in the float network, and in the network whose earlier layers are coded
+// already. Every node runs once a sample and stream, whatever the number of layers.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "calibrate/hessian.h"
+#include "data/splits.h"
+#include "graph/graph.h"
+#include "graph/layer.h"
+
+namespace ctk::quantization {
+
+// Second moments of the inputs of layers that read one value, [K, K] each, K the layers' reduction.
+struct LayerInputs {
+  explicit LayerInputs(std::size_t k) : coded(k), held_out(k), cross(k), held_out_cross(k) {}
+  calibrate::Moment coded, held_out;             // sum x x^T, x as the coded network feeds it; of samples no fit sees
+  calibrate::CrossMoment cross, held_out_cross;  // sum x y^T, y as the float network does
+};
+
+struct WalkOptions {
+  // Of so many samples one is held out; with fewer samples than this the last one, with one sample none.
+  std::size_t hold_out_every = 8;
+  std::function<void(std::size_t done, std::size_t total)> progress;  // groups of layers
+};
+
+// Called for layers that read one value, in graph order. Gives them their codes in `coded` (Value::quantized of a
+// weight of their own), through which all that follows is run.
+using CodeLayers =
+    std::function<Status(graph::Graph& coded, const std::vector<graph::Layer>& layers, LayerInputs& inputs)>;
+
+// Whether walk_layers() can gather the inputs of a layer: products, and convolutions without groups.
+bool has_rows(const graph::Graph& graph, const graph::Layer& layer);
+
+// `wanted`: addresses. `original` is float; `coded` starts as a copy of it. One sample of `split` at a time, so that
+// memory holds the values that cross one layer, of all samples, twice.
+// Errors: input (a sample that cannot be run, NaN at the layer that it reached first: names both), interrupted, and
+// those of `code`.
+Status walk_layers(const graph::Graph& original, graph::Graph& coded, const std::vector<std::string>& wanted,
+                   const data::Split& split, const WalkOptions& options, const CodeLayers& code);
+
+// A weight [N, K] as rows of output channels, whichever way the layer stores it, and back.
+std::vector<float> weight_rows(const graph::Layer& layer, const Tensor& weight);
+template <class T>
+std::vector<T> from_rows(const graph::Layer& layer, std::span<const T> rows);
+
+}  // namespace ctk::quantization
