@@ -105,6 +105,8 @@ Status check_numbers(const SourceSpec& spec) {
     if (!std::isfinite(std) || std <= 0) return wrong("std", "numbers above 0", std::to_string(std));
   if (spec.skip < 0) return wrong("skip", "0 or more", std::to_string(spec.skip));
   if (spec.samples && *spec.samples < 1) return wrong("samples", "at least 1", std::to_string(*spec.samples));
+  if (spec.text && spec.text->windows && *spec.text->windows < 1)
+    return wrong("windows", "at least 1", std::to_string(*spec.text->windows));
   if (spec.resize && (*spec.resize < 1 || *spec.resize > 65535))
     return wrong("resize", "1 to 65535 pixels", std::to_string(*spec.resize));
   if (spec.crop && (*spec.crop < 1 || *spec.crop > 65535))

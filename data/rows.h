@@ -30,7 +30,8 @@ class Rows {
   std::vector<std::string> notes;
 };
 
-// A way to store samples. `matches` looks at the name only; the content is checked on opening.
+// A way to store samples. `matches` looks at the name only; the content is checked on opening. Where SourceSpec::text
+// is set the kind is "text".
 struct SourceKind {
   std::string_view name;
   std::string_view what;
@@ -52,5 +53,6 @@ Result<std::shared_ptr<Rows>> open_npz(const SourceSpec& spec, std::span<const I
 Result<std::shared_ptr<Rows>> open_npy(const SourceSpec& spec, std::span<const InputInfo> inputs);
 Result<std::shared_ptr<Rows>> open_image_folder(const SourceSpec& spec, std::span<const InputInfo> inputs);
 Result<std::shared_ptr<Rows>> open_image_zip(const SourceSpec& spec, std::span<const InputInfo> inputs);
+Result<std::shared_ptr<Rows>> open_text(const SourceSpec& spec, std::span<const InputInfo> inputs);
 
 }  // namespace ctk::data

@@ -29,7 +29,7 @@ Result<std::unique_ptr<Source>> open_source(const SourceSpec& spec, std::span<co
   return source;
 }
 
-// [skip, skip + samples) of the rows.
+// [skip, skip + samples) of the rows, of a text at most `windows`.
 Status Source::select_rows() {
   const std::size_t total = rows_->count();
   const std::string has = "the source has " + std::to_string(total) + " samples";
@@ -38,11 +38,12 @@ Status Source::select_rows() {
   if (skip >= total)
     return input_error(spec_.path + ": skip: no sample is left after skip: " + std::to_string(skip) + ", " + has +
                        ". Skip fewer.");
-  const std::size_t wanted = spec_.samples ? static_cast<std::size_t>(*spec_.samples) : total - skip;
+  std::size_t wanted = spec_.samples ? static_cast<std::size_t>(*spec_.samples) : total - skip;
   if (wanted > total - skip)
     return input_error(spec_.path + ": samples: expected at most " + std::to_string(total - skip) + ", found " +
                        std::to_string(wanted) + ": " + has + (skip ? " and skip is " + std::to_string(skip) : "") +
                        ". Ask for fewer, or leave samples out to take all.");
+  if (spec_.text && spec_.text->windows) wanted = std::min(wanted, static_cast<std::size_t>(*spec_.text->windows));
   selected_.resize(wanted);
   std::iota(selected_.begin(), selected_.end(), skip);
   return {};

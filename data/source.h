@@ -17,6 +17,7 @@
 #include "core/result.h"
 #include "core/shape.h"
 #include "core/tensor.h"
+#include "data/text/text_spec.h"
 
 namespace ctk::data {
 
@@ -30,7 +31,7 @@ struct InputInfo {
 // What to do with a sample that cannot be used: a NaN or Inf in it, an image that does not decode.
 enum class BadSample { fail, skip };
 
-// A data source as the pipeline file gives it. Keys that only text sources know are not here.
+// A data source as the pipeline file gives it.
 struct SourceSpec {
   std::string path;
   // Model input -> array in the file, in file order. Empty: an array with the input's own name, or "x" (or the file's
@@ -49,6 +50,7 @@ struct SourceSpec {
   std::optional<std::int64_t> crop;    // images: side of the centre square, pixels
   std::string metric;                  // carried for whoever evaluates
   BadSample on_bad_sample = BadSample::fail;
+  std::optional<TextSpec> text;  // the file is a text, whatever its name: samples are token ids
 };
 
 struct Batch {

@@ -22,6 +22,7 @@ const SourceKind kKinds[] = {
      open_image_folder},
     {"image_zip", "a zip archive of JPEG or PNG images (.zip)",
      [](const std::string& p, bool folder) { return !folder && ends_with(p, ".zip"); }, open_image_zip},
+    {"text", "a text (any name, with context)", [](const std::string&, bool) { return false; }, open_text},
 };
 
 }  // namespace
@@ -39,7 +40,7 @@ Result<std::shared_ptr<const Rows>> open_rows(const SourceSpec& spec, std::span<
                        ": expected a data file or folder, found none at this path. Mend the path (it is relative to "
                        "the pipeline file).");
   for (const SourceKind& kind : source_kinds()) {
-    if (!kind.matches(spec.path, std::filesystem::is_directory(status))) continue;
+    if (spec.text ? kind.name != "text" : !kind.matches(spec.path, std::filesystem::is_directory(status))) continue;
     CTK_TRY(std::shared_ptr<Rows> rows, kind.open(spec, inputs));
     return std::shared_ptr<const Rows>(std::move(rows));
   }

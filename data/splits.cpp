@@ -11,6 +11,7 @@
 #include "core/hash.h"
 #include "core/random.h"
 #include "data/rows.h"
+#include "data/text/tokenizer.h"
 
 namespace ctk::data {
 namespace {
@@ -47,6 +48,11 @@ class Opener {
     key.add(error ? spec.path : path.string()).add(spec.labels).add(spec.split);
     key.add(static_cast<std::uint64_t>(spec.resize.value_or(0))).add(static_cast<std::uint64_t>(spec.crop.value_or(0)));
     for (const auto& [input, array] : spec.inputs) key.add(input).add(array);
+    if (spec.text) {
+      const TextSpec& text = *spec.text;
+      key.add(static_cast<std::uint64_t>(text.context)).add(std::uint64_t{text.lines}).add(std::uint64_t{text.bos});
+      key.add(text.tokenizer ? text.tokenizer->fingerprint() : text.tokenizer_path);
+    }
     return key.hex();
   }
 
@@ -160,6 +166,7 @@ Result<Pool> choose_pool(const SplitRequest& request, const Splits& splits, cons
     SourceSpec whole = **spec;
     whole.skip = 0;
     whole.samples.reset();
+    if (whole.text) whole.text->windows.reset();
     CTK_TRY(const std::shared_ptr<const Source> source, opener.open(whole));
     CTK_TRY(const Hashes* hashes, opener.hashes(source));
     Pool pool = pool_of(source, *hashes, used);
