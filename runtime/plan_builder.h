@@ -83,6 +83,7 @@ Result<bool> make_layer_steps(PlanBuilder& builder, graph::NodeId id);
 Result<bool> make_pool_steps(PlanBuilder& builder, graph::NodeId id);
 Result<bool> make_elementwise_steps(PlanBuilder& builder, graph::NodeId id);
 Result<bool> make_movement_steps(PlanBuilder& builder, graph::NodeId id);
+Result<bool> make_attention_steps(PlanBuilder& builder, graph::NodeId id);
 Result<bool> make_reference_steps(PlanBuilder& builder, graph::NodeId id);  // any operator with float evaluation
 // Conversions between forms and layouts of one value.
 std::unique_ptr<Step> make_quantize_step(PlanBuilder& builder, graph::ValueId id, int from, int to);
