@@ -1,5 +1,6 @@
 """Walls of the code: who may include whom, where third parties stay, what every folder carries. Pure text, no build."""
 
+import collections
 import functools
 import pathlib
 import re
@@ -101,6 +102,17 @@ def test_library_code_neither_prints_nor_exits():
 def test_every_code_folder_tells_what_it_does_in_40_lines():
     folders = {layer_of(f) for f in product_sources()} - {None}
     lengths = {f: len(read(f"{f}/README.md").splitlines()) if (ROOT / f / "README.md").exists() else None for f in folders}
+    assert {f: n for f, n in lengths.items() if n is None or n > 40} == {}
+
+
+def test_folders_of_more_than_three_files_have_a_readme():
+    """Rows of a kernel kind do not count: kernels/README.md tells what they are."""
+    rows = re.compile(r"/(x86|arm)_\w+\.cpp$|/scalar\.cpp$|/kernels\.def$")
+    code = [f for f in files() if f.split("/")[0] in set(PRODUCT) - {"configs"} and not rows.search(f)]
+    count = collections.Counter(str(pathlib.PurePath(f).parent) for f in code if not f.endswith((".md", "CMakeLists.txt")))
+    large = [*(folder for folder, n in count.items() if n > 3), "tests"]
+    assert len(large) > 15
+    lengths = {f: len(read(f"{f}/README.md").splitlines()) if (ROOT / f / "README.md").exists() else None for f in large}
     assert {f: n for f, n in lengths.items() if n is None or n > 40} == {}
 
 
