@@ -23,24 +23,6 @@ namespace {
 constexpr std::size_t kBlock = 128;  // columns of short groups taken together
 constexpr std::size_t kLongest = 512;
 constexpr std::size_t kStrip = 48;  // rows of a thread's turn
-constexpr std::size_t kLanes = 16;
-constexpr float kRounder = 12582912.0f;  // see grid.cpp
-
-using Lanes = float[kLanes];
-
-// y[j] -= x * factors[j]
-void subtract_product(Lanes* y, const Lanes& x, const float* factors, std::size_t count) {
-  for (std::size_t j = 0; j < count; ++j) {
-    const float factor = factors[j];
-    for (std::size_t r = 0; r < kLanes; ++r) y[j][r] -= factor * x[r];
-  }
-}
-
-bool is_zero(const Lanes& x) {
-  float size = 0;
-  for (std::size_t r = 0; r < kLanes; ++r) size += std::abs(x[r]);
-  return size == 0;
-}
 
 // The scale nearest to the best one that can be stored, of the same sign; the old one where there is none.
 float moved_scale(float scale, double numerator, double denominator, const GridForm& form) {
@@ -58,12 +40,12 @@ struct CoordinateDescent::Rows {
   const float* target;        // [count, columns]
   std::int8_t* codes;         // [count, columns]
   float* scales;              // [count, groups]
-  const std::uint8_t* zeros;  // or null
+  std::uint8_t* zeros;        // or null
   std::vector<float> errors;  // [count, columns]
 };
 
 CoordinateDescent::CoordinateDescent(std::span<const float> hessian, std::size_t columns, const GridForm& form)
-    : hessian_(hessian), columns_(columns), form_(form) {
+    : hessian_(hessian), columns_(columns), form_(form), search_(hessian, columns, form) {
   const std::size_t length = form.group_length(columns);
   has_long_groups_ = length > kLongest;
   const std::size_t step =
@@ -80,7 +62,7 @@ CoordinateDescent::CoordinateDescent(std::span<const float> hessian, std::size_t
 }
 
 std::size_t CoordinateDescent::sweep(std::span<const float> target, std::size_t rows, std::span<std::int8_t> codes,
-                                     Grids& grids, bool refits_scales) const {
+                                     Grids& grids, SweepParts parts) const {
   const std::size_t groups = form_.groups(columns_), length = form_.group_length(columns_);
   std::atomic<std::size_t> moved{0};
   parallel_for((rows + kStrip - 1) / kStrip, 1, [&](std::size_t first, std::size_t last) {
@@ -99,15 +81,15 @@ std::size_t CoordinateDescent::sweep(std::span<const float> target, std::size_t 
         part.errors[i] = part.target[i] - static_cast<float>(level) * part.scales[g];
       }
       std::size_t count = 0;
-      for (const Block& block : blocks_) count += move_codes(block, part, refits_scales && !has_long_groups_);
-      if (refits_scales && has_long_groups_) refit_long_groups(part);
+      for (const Block& block : blocks_) count += move_codes(block, part, parts);
+      if (parts.refits_scales && has_long_groups_) refit_long_groups(part);
       moved += count;
     }
   });
   return moved;
 }
 
-std::size_t CoordinateDescent::move_codes(const Block& block, Rows& rows, bool refits_scales) const {
+std::size_t CoordinateDescent::move_codes(const Block& block, Rows& rows, SweepParts parts) const {
   const std::size_t width = block.end - block.begin, length = form_.group_length(columns_),
                     groups = form_.groups(columns_);
   std::vector<float> gradients(rows.count * width);
@@ -130,11 +112,11 @@ std::size_t CoordinateDescent::move_codes(const Block& block, Rows& rows, bool r
       // In the block's own columns; a group longer than the block is seen in part.
       const std::size_t begin = std::max(g * length, block.begin) - block.begin;
       const std::size_t end = std::min((g + 1) * length, block.end) - block.begin;
-      Lanes scale, inverse, low, high, zero;
+      GroupLanes group{level + begin, gradient + begin, {}, {}, {}, {}};
+      auto& [own_level, own_gradient, scale, zero, low, high] = group;
       for (std::size_t r = 0; r < kLanes; ++r) {
         const std::size_t at = row_of(r) * groups + g;
         scale[r] = rows.scales[at];
-        inverse[r] = 1.0f / scale[r];
         zero[r] = rows.zeros != nullptr ? static_cast<float>(rows.zeros[at]) : 0.0f;
         low[r] = static_cast<float>(form_.lowest_code()) - zero[r];
         high[r] = static_cast<float>(form_.highest_code()) - zero[r];
@@ -144,23 +126,38 @@ std::size_t CoordinateDescent::move_codes(const Block& block, Rows& rows, bool r
           level[k][r] =
               static_cast<float>(form_.code_value(rows.codes[row_of(r) * columns_ + block.begin + k])) - zero[r];
       }
+      if (parts.searches_groups) {
+        for (std::size_t k = begin; k < end; ++k) {
+          for (std::size_t r = 0; r < kLanes; ++r) product[k][r] = -level[k][r] * scale[r];
+        }
+        if (search_.search(g, group)) {
+          for (std::size_t k = begin; k < end; ++k) {
+            for (std::size_t r = 0; r < kLanes; ++r) product[k][r] += level[k][r] * scale[r];
+            if (!is_zero(product[k]))
+              subtract_product(gradient + begin, product[k], h + k * columns_ + begin, width - begin);
+          }
+          for (std::size_t r = 0; r < lanes; ++r) {
+            rows.scales[(first + r) * groups + g] = scale[r];
+            if (rows.zeros != nullptr) rows.zeros[(first + r) * groups + g] = static_cast<std::uint8_t>(zero[r]);
+          }
+        }
+      }
+      Lanes inverse;
+      for (std::size_t r = 0; r < kLanes; ++r) inverse[r] = 1.0f / scale[r];
       for (std::size_t k = begin; k < end; ++k) {
         const float curvature = 1.0f / h[k * columns_ + k];
         Lanes step;
         for (std::size_t r = 0; r < kLanes; ++r) {
-          float best = (level[k][r] * scale[r] + gradient[k][r] * curvature) * inverse[r];
-          best = best > low[r] ? best : low[r];
-          best = best < high[r] ? best : high[r];
-          best = (best + kRounder) - kRounder;
+          const float best =
+              round_level((level[k][r] * scale[r] + gradient[k][r] * curvature) * inverse[r], low[r], high[r]);
           step[r] = (best - level[k][r]) * scale[r];
           level[k][r] = best;
         }
         if (is_zero(step)) continue;
-        for (std::size_t r = 0; r < lanes; ++r) moved += step[r] != 0;
         // Earlier groups of the block are done with.
         subtract_product(gradient + begin, step, h + k * columns_ + begin, width - begin);
       }
-      if (refits_scales) {
+      if (parts.refits_scales && !has_long_groups_) {
         std::fill(&product[begin][0], &product[width][0], 0.0f);
         for (std::size_t k = begin; k < end; ++k) {
           Lanes minus;
@@ -186,7 +183,9 @@ std::size_t CoordinateDescent::move_codes(const Block& block, Rows& rows, bool r
       for (std::size_t k = begin; k < end; ++k) {
         for (std::size_t r = 0; r < lanes; ++r) {
           const std::size_t at = (first + r) * columns_ + block.begin + k;
-          rows.codes[at] = static_cast<std::int8_t>(static_cast<int>(level[k][r] + zero[r]));
+          const auto code = static_cast<std::int8_t>(static_cast<int>(level[k][r] + zero[r]));
+          moved += code != rows.codes[at];
+          rows.codes[at] = code;
           rows.errors[at] = rows.target[at] - level[k][r] * scale[r];
         }
       }

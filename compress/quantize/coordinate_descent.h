@@ -6,19 +6,25 @@
 
 #include "calibrate/packed_matrix.h"
 #include "compress/quantize/grid.h"
+#include "compress/quantize/group_search.h"
 
 namespace ctk::quantization {
+
+struct SweepParts {
+  bool refits_scales = true;    // each group's scale to its best value, given all codes and other scales
+  bool searches_groups = true;  // before its codes move: other grids for the group, each with codes of its own
+};
 
 class CoordinateDescent {
  public:
   // hessian: [columns, columns], symmetric, positive diagonal; it must outlive this object.
   CoordinateDescent(std::span<const float> hessian, std::size_t columns, const GridForm& form);
 
-  // One pass over the columns: each code moves to its best value given all others, then (if asked) each group's scale
-  // to its best value given all codes and the other scales. target: [rows, columns]. Codes and grids change in place.
-  // Returns how many codes moved. Rows are independent; threads share them. Same bits for any number of threads.
+  // One pass over the columns: each code moves to its best value given all others; `parts` says what else may move.
+  // target: [rows, columns]. Codes and grids change in place. Returns how many codes changed. Rows are independent;
+  // threads share them. Same bits for any number of threads.
   std::size_t sweep(std::span<const float> target, std::size_t rows, std::span<std::int8_t> codes, Grids& grids,
-                    bool refits_scales) const;
+                    SweepParts parts) const;
 
  private:
   struct Block {
@@ -26,7 +32,7 @@ class CoordinateDescent {
     calibrate::PackedMatrix packed;  // rows [begin, end) of H
   };
   struct Rows;
-  std::size_t move_codes(const Block& block, Rows& rows, bool refits_scales) const;
+  std::size_t move_codes(const Block& block, Rows& rows, SweepParts parts) const;
   void refit_long_groups(Rows& rows) const;
 
   std::span<const float> hessian_;
@@ -34,6 +40,7 @@ class CoordinateDescent {
   GridForm form_;
   bool has_long_groups_;  // longer than a block: their scales are refitted after the sweep
   std::vector<Block> blocks_;
+  GroupSearch search_;
 };
 
 // tr(E H E^T), summed in double: what the rounding errors E [rows, columns] do to outputs whose inputs have moment H.

@@ -16,21 +16,17 @@
 #include <string>
 
 #include "calibrate/packed_matrix.h"
-#include "compress/quantize/coordinate_descent.h"
+#include "compress/quantize/lanes.h"
 #include "compress/quantize/triangular.h"
 #include "core/parallel.h"
 
 namespace ctk::quantization {
 namespace {
 
-constexpr std::size_t kBlock = 96;  // columns whose mutual corrections are made one by one
-constexpr std::size_t kStrip = 48;  // rows of a thread's turn
-constexpr std::size_t kLanes = 16;
-constexpr float kRounder = 12582912.0f;  // see grid.cpp
-constexpr int kMostRaises = 8;           // tenfold each: from 1e-6 of the mean diagonal to 100 times it
-constexpr double kLeastDamping = 1e-6;   // where a raise from 0 starts
-
-using Lanes = float[kLanes];
+constexpr std::size_t kBlock = 96;      // columns whose mutual corrections are made one by one
+constexpr std::size_t kStrip = 48;      // rows of a thread's turn
+constexpr int kMostRaises = 8;          // tenfold each: from 1e-6 of the mean diagonal to 100 times it
+constexpr double kLeastDamping = 1e-6;  // where a raise from 0 starts
 
 Status check_matrix(std::span<const float> matrix, std::size_t rows, std::size_t columns, const std::string& what) {
   if (matrix.size() != rows * columns) {
@@ -214,10 +210,7 @@ void round_block(const Strip& strip, const Corrections& block, std::size_t row, 
     Lanes level;
     for (std::size_t r = 0; r < kLanes; ++r) {
       const float low = lowest - zero[r], high = highest - zero[r];
-      float p = value[j][r] / scale[r];
-      p = p > low ? p : low;
-      p = p < high ? p : high;
-      level[r] = (p + kRounder) - kRounder;
+      level[r] = round_level(value[j][r] / scale[r], low, high);
     }
     for (std::size_t r = 0; r < kLanes; ++r) error[r] = strip.target[row_of(r) * k + column] - level[r] * scale[r];
     for (std::size_t r = 0; r < lanes; ++r) {
@@ -291,9 +284,9 @@ Result<GptqOutcome> quantize_gptq(const GptqInput& input, const GptqOptions& opt
   if (options.sweeps > 0) {
     const CoordinateDescent descent(curvature.damped, k, options.form);
     for (int i = 0; i < options.sweeps; ++i) {
-      const std::size_t moved = descent.sweep(target, n, outcome.codes, outcome.grids, options.refits_scales);
+      const std::size_t moved = descent.sweep(target, n, outcome.codes, outcome.grids, options.sweep_parts);
       receipt.moved_codes += moved;
-      if (moved == 0 && !options.refits_scales) break;
+      if (moved == 0 && !options.sweep_parts.refits_scales) break;
     }
   }
   const bool is_reached = receipt.dead_columns < k;

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "compress/quantize/coordinate_descent.h"
 #include "compress/quantize/grid_fit.h"
 #include "core/result.h"
 
@@ -18,7 +19,7 @@ struct GptqOptions {
   bool activation_order = true;          // columns with large H[k][k] first; groups stay those of neighbours
   double damping = 0.01;                 // of the mean of H's diagonal over live columns, added to all of it
   int sweeps = 4;                        // of coordinate descent after GPTQ; 0: plain GPTQ
-  bool refits_scales = true;             // in each sweep
+  SweepParts sweep_parts;                // what moves in them besides codes
   double target_share = 0.5;             // of the way to the best weights for the inputs as they come; needs `cross`
 };
 

@@ -56,7 +56,7 @@ TEST(CoordinateDescent, EndsWhereNoSingleCodeCanDoBetter) {
     const double before = error_of(weights.data(), h, columns, form, codes.data(), grids);
     const CoordinateDescent descent(h, columns, form);
     int sweeps = 0;
-    while (descent.sweep(weights, 1, codes, grids, false) != 0) ASSERT_LT(++sweeps, 50);
+    while (descent.sweep(weights, 1, codes, grids, {false, false}) != 0) ASSERT_LT(++sweeps, 50);
     const double after = error_of(weights.data(), h, columns, form, codes.data(), grids);
     ASSERT_LE(after, before * (1 + 1e-6));
     double least = after;
@@ -86,7 +86,7 @@ TEST(CoordinateDescent, ScaleRefitIsTheLeastSquaresStep) {
   const GridForm form{3, false, 0, false};
   std::vector<std::int8_t> codes{3};
   Grids grids{{2.0f}, {}};
-  CoordinateDescent(h, 1, form).sweep(target, 1, codes, grids, true);
+  CoordinateDescent(h, 1, form).sweep(target, 1, codes, grids, {true, false});
   EXPECT_EQ(codes[0], 3);
   EXPECT_FLOAT_EQ(grids.scales[0], 6.5f / 3);
 }
@@ -111,7 +111,7 @@ TEST(CoordinateDescent, NeverRaisesTheErrorWhateverTheGroups) {
       const double start = total();
       double last = start;
       for (int sweep = 0; sweep < 6; ++sweep) {
-        descent.sweep(weights, 2, codes, grids, sweep % 2 == 1);
+        descent.sweep(weights, 2, codes, grids, {sweep % 2 == 1, sweep == 5});
         const double now = total();
         EXPECT_LE(now, last * (1 + 1e-4)) << columns << " g" << group << " sweep " << sweep;
         if (sweep == 1) {

@@ -116,15 +116,17 @@ TEST(Gptq, MakesUpForTheFirstColumnInTheSecond) {
 TEST(Gptq, EachPartLowersTheMeanError) {
   const std::uint64_t seed = test::test_seed();
   for (const auto& [bits, is_affine, group] : {std::tuple{4, false, 32}, {4, true, 32}, {3, false, 0}, {2, true, 16}}) {
-    double rounding = 0, gptq = 0, descent = 0, refitted = 0;
+    double rounding = 0, gptq = 0, descent = 0, refitted = 0, searched = 0;
     for (std::uint64_t round = 0; round < 5; ++round) {
       const Layer layer = random_layer(20, 100, 300, 0.6, seed + round);  // the last group is short
       GptqOptions options = options_of(bits, is_affine, static_cast<std::size_t>(group), 0);
       const GptqOutcome plain = run(layer.input(), options);
       options.sweeps = 3;
-      options.refits_scales = false;
+      options.sweep_parts = {false, false};
       const GptqOutcome swept = run(layer.input(), options);
-      options.refits_scales = true;
+      options.sweep_parts = {true, false};
+      const GptqOutcome scaled = run(layer.input(), options);
+      options.sweep_parts = {true, true};
       const GptqOutcome full = run(layer.input(), options);
       const double direct = error_of(layer, weights_of(layer, full, options.form), layer.inputs);
       EXPECT_NEAR(full.receipt.error / direct, 1.0, 1e-3);  // the receipt tells the truth
@@ -132,13 +134,16 @@ TEST(Gptq, EachPartLowersTheMeanError) {
       rounding += plain.receipt.error_rounding;
       gptq += plain.receipt.error;
       descent += swept.receipt.error;
-      refitted += full.receipt.error;
+      refitted += scaled.receipt.error;
+      searched += full.receipt.error;
     }
-    std::printf("%d bits %s g%d: of rounding, GPTQ %.3f, + descent %.3f, + scales %.3f\n", bits,
-                is_affine ? "affine" : "symmetric", group, gptq / rounding, descent / rounding, refitted / rounding);
+    std::printf("%d bits %s g%d: of rounding, GPTQ %.3f, + descent %.3f, + scales %.3f, + groups %.3f\n", bits,
+                is_affine ? "affine" : "symmetric", group, gptq / rounding, descent / rounding, refitted / rounding,
+                searched / rounding);
     EXPECT_LT(gptq, 0.8 * rounding);
     EXPECT_LT(descent, gptq);
     EXPECT_LT(refitted, descent);
+    EXPECT_LT(searched, refitted);
   }
 }
 
