@@ -166,7 +166,8 @@ Status read_rope(ConfigReader& reader, RopeConfig& rope, std::int64_t max_positi
 
 // The window of layers that have one; 0: none has.
 std::int64_t read_window(ConfigReader& reader, const Architecture& self) {
-  const auto window = reader.integer("sliding_window");
+  auto window = reader.integer("sliding_window");
+  if (!reader.has("sliding_window")) window = 4096;  // what transformers takes where nothing is said; null says none
   const bool is_used = reader.boolean("use_sliding_window").value_or(self.model_type == "mistral");
   bool has_sliding_layer = is_used;
   if (const json* types = reader.list("layer_types")) {

@@ -26,6 +26,7 @@ class ConfigReader {
   const nlohmann::json* list(const std::string& key);
   std::int64_t required_integer(const std::string& key);
   double required_real(const std::string& key);
+  bool has(const std::string& key) const { return object_.contains(key); }  // null too
   void skip(const std::string& key) { asked_.insert(key); }
 
   // "expected ..., found ...": the first of them is kept.

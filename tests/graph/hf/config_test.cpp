@@ -74,6 +74,8 @@ TEST(Config, ModelTypeStandsForAMissingArchitecture) {
 }
 
 TEST(Config, WindowsCountOnlyWhereALayerSlides) {
+  EXPECT_EQ(decoder(parse_as("MistralForCausalLM", "mistral")).sliding_window, 4096);  // silence is not null
+  EXPECT_EQ(decoder(parse_as("Qwen2ForCausalLM", "qwen2")).sliding_window, 0);
   EXPECT_EQ(decoder(parse_as("MistralForCausalLM", "mistral", R"("sliding_window":128)")).sliding_window, 128);
   EXPECT_EQ(decoder(parse_as("MistralForCausalLM", "mistral", R"("sliding_window":null)")).sliding_window, 0);
   EXPECT_EQ(decoder(parse_as("Qwen2ForCausalLM", "qwen2", R"("sliding_window":128,"use_sliding_window":false)"))
