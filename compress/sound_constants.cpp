@@ -30,6 +30,7 @@ Need need_of(const Node& node, std::size_t input) {
     case Op::MatMul:
     case Op::BatchNormalization:
     case Op::LayerNormalization:
+    case Op::RMSNormalization:
     case Op::PRelu:
     case Op::Mul:
       return Need::finite;

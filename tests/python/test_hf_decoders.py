@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
 
 import numpy as np
@@ -109,13 +110,15 @@ def test_encoder_gives_the_states_of_a_plain_forward_pass(prefix, act, tmp_path)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_weights_that_are_no_numbers_are_refused_by_name_and_place(bad, tmp_path):
+@pytest.mark.parametrize("name, place", [("model.layers.1.mlp.up_proj.weight", (3, 5)), ("model.layers.0.input_layernorm.weight", (7,))])
+def test_weights_that_are_no_numbers_are_refused_by_name_and_place(bad, name, place, tmp_path):
     """FAULTS B025."""
     config = DECODERS["llama"][0]
     weights = random_weights(decoder_shapes(config), 7)
-    weights["model.layers.1.mlp.up_proj.weight"][3, 5] = bad
+    weights[name][place] = bad
     write_folder(tmp_path, config, weights)
-    with pytest.raises(compress.Error, match=r"model\.layers\.1\.mlp\.up_proj\.weight.*\[3,5\]") as caught:
+    spelled = ",".join(map(str, place))
+    with pytest.raises(compress.Error, match=rf"{re.escape(name)}.*\[{spelled}\]") as caught:
         compress.load(tmp_path)
     assert caught.value.code == 3
 
