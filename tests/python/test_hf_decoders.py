@@ -110,7 +110,8 @@ def test_encoder_gives_the_states_of_a_plain_forward_pass(prefix, act, tmp_path)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-@pytest.mark.parametrize("name, place", [("model.layers.1.mlp.up_proj.weight", (3, 5)), ("model.layers.0.input_layernorm.weight", (7,))])
+@pytest.mark.parametrize("name, place", [("model.layers.1.mlp.up_proj.weight", (3, 5)),
+                                         ("model.layers.0.input_layernorm.weight", (7,))])
 def test_weights_that_are_no_numbers_are_refused_by_name_and_place(bad, name, place, tmp_path):
     """FAULTS B025."""
     config = DECODERS["llama"][0]
