@@ -2,13 +2,10 @@
 // In:  W [rows, columns] float32, H [columns, columns] symmetric, codes and grids to start from.
 // Out: the same codes and grids, better.
 // Cost: rows * columns^2 multiply-adds a sweep, most of them in gemm_fp32: gradients of a block of columns at once,
-// from
-//       the errors as they stand; inside a block they are kept up to date. Refitting scales adds a block's width a
-//       weight.
-// Source: the exact minimiser of a quadratic along one coordinate, as in QuantEase (Behdin et al., 2023). With the
-// error e = w - s p of one row and g = e H: the best value of column k given the others is s p_k + g_k / H_kk, rounded
-// to the grid; the best step of a group's scale is <g, p> / (p H p^T). Differs: scales too, rounded to what will be
-// stored.
+//       kept up to date inside the block. Refits add a block's width a weight, group_search.h some 7 groups' lengths.
+// Source: the exact minimiser of a quadratic along one coordinate, as in QuantEase (Behdin et al., 2023). Of one row,
+// with error e = w - s p and g = e H: the best value of column k given the others is s p_k + g_k / H_kk, rounded to the
+// grid; the best step of a group's scale is <g, p> / (p H p^T). Differs: scales too, rounded to what will be stored.
 #include "compress/quantize/coordinate_descent.h"
 
 #include <algorithm>
@@ -89,104 +86,114 @@ std::size_t CoordinateDescent::sweep(std::span<const float> target, std::size_t 
   return moved;
 }
 
+// One block of columns of kLanes rows; a group's columns are [begin, end) of it. What comes before the group is done
+// with, so gradients are kept up to date from `begin` on.
+struct CoordinateDescent::BlockLanes {
+  Lanes* gradient;  // [width]
+  Lanes* level;     // [width]
+  Lanes* change;    // [width]: room
+  const float* h;   // the block of H, rows `stride` apart
+  std::size_t stride, width;
+  std::size_t begin = 0, end = 0;
+
+  void moved(std::size_t k, const Lanes& step) {
+    subtract_product(gradient + begin, step, h + k * stride + begin, width - begin);
+  }
+
+  void search(const GroupSearch& search, std::size_t index, GroupLanes& group) {
+    for (std::size_t k = begin; k < end; ++k) {
+      for (std::size_t r = 0; r < kLanes; ++r) change[k][r] = -level[k][r] * group.scale[r];
+    }
+    if (!search.search(index, group)) return;
+    for (std::size_t k = begin; k < end; ++k) {
+      for (std::size_t r = 0; r < kLanes; ++r) change[k][r] += level[k][r] * group.scale[r];
+      if (!is_zero(change[k])) moved(k, change[k]);
+    }
+  }
+
+  void move_codes(const GroupLanes& group) {
+    Lanes inverse, step;
+    for (std::size_t r = 0; r < kLanes; ++r) inverse[r] = 1.0f / group.scale[r];
+    for (std::size_t k = begin; k < end; ++k) {
+      const float curvature = 1.0f / h[k * stride + k];
+      for (std::size_t r = 0; r < kLanes; ++r) {
+        const float best = (level[k][r] * group.scale[r] + gradient[k][r] * curvature) * inverse[r];
+        const float rounded = round_level(best, group.low[r], group.high[r]);
+        step[r] = (rounded - level[k][r]) * group.scale[r];
+        level[k][r] = rounded;
+      }
+      if (!is_zero(step)) moved(k, step);
+    }
+  }
+
+  void refit_scale(GroupLanes& group, const GridForm& form) {
+    std::fill(&change[begin][0], &change[width][0], 0.0f);  // becomes H p, p the group's levels
+    for (std::size_t k = begin; k < end; ++k) {
+      Lanes minus;
+      for (std::size_t r = 0; r < kLanes; ++r) minus[r] = -level[k][r];
+      if (!is_zero(minus)) subtract_product(change + begin, minus, h + k * stride + begin, width - begin);
+    }
+    for (std::size_t r = 0; r < kLanes; ++r) {
+      double numerator = 0, denominator = 0;
+      for (std::size_t k = begin; k < end; ++k) {
+        numerator += static_cast<double>(gradient[k][r]) * static_cast<double>(level[k][r]);
+        denominator += static_cast<double>(change[k][r]) * static_cast<double>(level[k][r]);
+      }
+      const float best = moved_scale(group.scale[r], numerator, denominator, form);
+      for (std::size_t k = end; k < width; ++k) gradient[k][r] -= (best - group.scale[r]) * change[k][r];
+      group.scale[r] = best;
+    }
+  }
+};
+
 std::size_t CoordinateDescent::move_codes(const Block& block, Rows& rows, SweepParts parts) const {
   const std::size_t width = block.end - block.begin, length = form_.group_length(columns_),
                     groups = form_.groups(columns_);
-  std::vector<float> gradients(rows.count * width);
+  std::vector<float> gradients(rows.count * width), room(3 * width * kLanes);
   block.packed.multiply(rows.errors.data(), columns_, rows.count, gradients.data(), width, false);
-  std::vector<float> room(3 * width * kLanes);
-  auto* gradient = reinterpret_cast<Lanes*>(room.data());
-  auto* level = gradient + width;
-  auto* product = level + width;  // H p of one group
-  const float* h = hessian_.data() + block.begin * columns_ + block.begin;
+  auto* lanes_room = reinterpret_cast<Lanes*>(room.data());
+  BlockLanes work{lanes_room,
+                  lanes_room + width,
+                  lanes_room + 2 * width,
+                  hessian_.data() + block.begin * columns_ + block.begin,
+                  columns_,
+                  width};
   std::size_t moved = 0;
   for (std::size_t first = 0; first < rows.count; first += kLanes) {
     const std::size_t lanes = std::min(kLanes, rows.count - first);
-    const auto row_of = [&](std::size_t r) {
-      return first + std::min(r, lanes - 1);
-    };  // too many lanes repeat the last
+    // Lanes without a row of their own repeat the last one.
+    const auto row_of = [&](std::size_t r) { return first + std::min(r, lanes - 1); };
     for (std::size_t k = 0; k < width; ++k) {
-      for (std::size_t r = 0; r < kLanes; ++r) gradient[k][r] = gradients[row_of(r) * width + k];
+      for (std::size_t r = 0; r < kLanes; ++r) work.gradient[k][r] = gradients[row_of(r) * width + k];
     }
     for (std::size_t g = block.begin / length; g * length < block.end; ++g) {
-      // In the block's own columns; a group longer than the block is seen in part.
-      const std::size_t begin = std::max(g * length, block.begin) - block.begin;
-      const std::size_t end = std::min((g + 1) * length, block.end) - block.begin;
-      GroupLanes group{level + begin, gradient + begin, {}, {}, {}, {}};
-      auto& [own_level, own_gradient, scale, zero, low, high] = group;
+      // A group longer than the block is seen in part.
+      work.begin = std::max(g * length, block.begin) - block.begin;
+      work.end = std::min((g + 1) * length, block.end) - block.begin;
+      GroupLanes group{work.level + work.begin, work.gradient + work.begin, {}, {}, {}, {}};
       for (std::size_t r = 0; r < kLanes; ++r) {
         const std::size_t at = row_of(r) * groups + g;
-        scale[r] = rows.scales[at];
-        zero[r] = rows.zeros != nullptr ? static_cast<float>(rows.zeros[at]) : 0.0f;
-        low[r] = static_cast<float>(form_.lowest_code()) - zero[r];
-        high[r] = static_cast<float>(form_.highest_code()) - zero[r];
-      }
-      for (std::size_t k = begin; k < end; ++k) {
-        for (std::size_t r = 0; r < kLanes; ++r)
-          level[k][r] =
-              static_cast<float>(form_.code_value(rows.codes[row_of(r) * columns_ + block.begin + k])) - zero[r];
-      }
-      if (parts.searches_groups) {
-        for (std::size_t k = begin; k < end; ++k) {
-          for (std::size_t r = 0; r < kLanes; ++r) product[k][r] = -level[k][r] * scale[r];
-        }
-        if (search_.search(g, group)) {
-          for (std::size_t k = begin; k < end; ++k) {
-            for (std::size_t r = 0; r < kLanes; ++r) product[k][r] += level[k][r] * scale[r];
-            if (!is_zero(product[k]))
-              subtract_product(gradient + begin, product[k], h + k * columns_ + begin, width - begin);
-          }
-          for (std::size_t r = 0; r < lanes; ++r) {
-            rows.scales[(first + r) * groups + g] = scale[r];
-            if (rows.zeros != nullptr) rows.zeros[(first + r) * groups + g] = static_cast<std::uint8_t>(zero[r]);
-          }
+        group.scale[r] = rows.scales[at];
+        group.zero[r] = rows.zeros != nullptr ? static_cast<float>(rows.zeros[at]) : 0.0f;
+        group.low[r] = static_cast<float>(form_.lowest_code()) - group.zero[r];
+        group.high[r] = static_cast<float>(form_.highest_code()) - group.zero[r];
+        for (std::size_t k = work.begin; k < work.end; ++k) {
+          const int code = form_.code_value(rows.codes[row_of(r) * columns_ + block.begin + k]);
+          work.level[k][r] = static_cast<float>(code) - group.zero[r];
         }
       }
-      Lanes inverse;
-      for (std::size_t r = 0; r < kLanes; ++r) inverse[r] = 1.0f / scale[r];
-      for (std::size_t k = begin; k < end; ++k) {
-        const float curvature = 1.0f / h[k * columns_ + k];
-        Lanes step;
-        for (std::size_t r = 0; r < kLanes; ++r) {
-          const float best =
-              round_level((level[k][r] * scale[r] + gradient[k][r] * curvature) * inverse[r], low[r], high[r]);
-          step[r] = (best - level[k][r]) * scale[r];
-          level[k][r] = best;
-        }
-        if (is_zero(step)) continue;
-        // Earlier groups of the block are done with.
-        subtract_product(gradient + begin, step, h + k * columns_ + begin, width - begin);
-      }
-      if (parts.refits_scales && !has_long_groups_) {
-        std::fill(&product[begin][0], &product[width][0], 0.0f);
-        for (std::size_t k = begin; k < end; ++k) {
-          Lanes minus;
-          for (std::size_t r = 0; r < kLanes; ++r) minus[r] = -level[k][r];
-          if (!is_zero(minus)) subtract_product(product + begin, minus, h + k * columns_ + begin, width - begin);
-        }
-        Lanes step;
-        for (std::size_t r = 0; r < kLanes; ++r) {
-          double numerator = 0, denominator = 0;
-          for (std::size_t k = begin; k < end; ++k) {
-            numerator += static_cast<double>(gradient[k][r]) * static_cast<double>(level[k][r]);
-            denominator += static_cast<double>(product[k][r]) * static_cast<double>(level[k][r]);
-          }
-          const float best = moved_scale(scale[r], numerator, denominator, form_);
-          step[r] = best - scale[r];
-          scale[r] = best;
-          if (r < lanes) rows.scales[(first + r) * groups + g] = best;
-        }
-        for (std::size_t k = end; k < width; ++k) {
-          for (std::size_t r = 0; r < kLanes; ++r) gradient[k][r] -= step[r] * product[k][r];
-        }
-      }
-      for (std::size_t k = begin; k < end; ++k) {
-        for (std::size_t r = 0; r < lanes; ++r) {
+      if (parts.searches_groups) work.search(search_, g, group);
+      work.move_codes(group);
+      if (parts.refits_scales && !has_long_groups_) work.refit_scale(group, form_);
+      for (std::size_t r = 0; r < lanes; ++r) {
+        rows.scales[(first + r) * groups + g] = group.scale[r];
+        if (rows.zeros != nullptr) rows.zeros[(first + r) * groups + g] = static_cast<std::uint8_t>(group.zero[r]);
+        for (std::size_t k = work.begin; k < work.end; ++k) {
           const std::size_t at = (first + r) * columns_ + block.begin + k;
-          const auto code = static_cast<std::int8_t>(static_cast<int>(level[k][r] + zero[r]));
+          const auto code = static_cast<std::int8_t>(static_cast<int>(work.level[k][r] + group.zero[r]));
           moved += code != rows.codes[at];
           rows.codes[at] = code;
-          rows.errors[at] = rows.target[at] - level[k][r] * scale[r];
+          rows.errors[at] = rows.target[at] - work.level[k][r] * group.scale[r];
         }
       }
     }

@@ -11,8 +11,10 @@
 namespace ctk::quantization {
 
 struct SweepParts {
-  bool refits_scales = true;    // each group's scale to its best value, given all codes and other scales
-  bool searches_groups = true;  // before its codes move: other grids for the group, each with codes of its own
+  bool refits_scales = true;  // each group's scale to its best value, given all codes and other scales
+  // Before a group's codes move: other grids for it, each with codes of its own. Doubles the time of a sweep and takes
+  // 6 to 7% off the layer's error; on stories260k it helped groups of 64, and no shorter ones.
+  bool searches_groups = false;
 };
 
 class CoordinateDescent {
@@ -32,6 +34,7 @@ class CoordinateDescent {
     calibrate::PackedMatrix packed;  // rows [begin, end) of H
   };
   struct Rows;
+  struct BlockLanes;
   std::size_t move_codes(const Block& block, Rows& rows, SweepParts parts) const;
   void refit_long_groups(Rows& rows) const;
 

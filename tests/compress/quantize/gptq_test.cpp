@@ -290,7 +290,8 @@ TEST(Gptq, TargetsTheFloatOutputsThroughTheInputsAsTheyCome) {
 TEST(Gptq, HasTheSameBitsForAnyThreads) {
   const Layer layer = random_layer(101, 200, 300, 0.5, 3);
   for (std::size_t group : {32u, 0u}) {
-    const GptqOptions options = options_of(4, true, group, 2);
+    GptqOptions options = options_of(4, true, group, 2);
+    options.sweep_parts.searches_groups = true;
     const GptqOutcome one = run(layer.input(), options);
     set_threads(3);
     const GptqOutcome three = run(layer.input(), options);
