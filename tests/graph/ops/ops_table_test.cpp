@@ -19,12 +19,15 @@ constexpr Row kRows[] = {
 #undef CTK_OP
 };
 
-// "LeakyRelu" -> "leaky_relu", "PRelu" -> "p_relu": a capital starts a word.
+// "LeakyRelu" -> "leaky_relu", "RMSNormalization" -> "rms_normalization": a capital before a small letter starts a word.
 std::string snake_case(const std::string& name) {
   std::string out;
-  for (char c : name) {
-    if (std::isupper(static_cast<unsigned char>(c)) != 0 && !out.empty()) out += '_';
-    out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    const auto is_small = [&](std::size_t at) {
+      return at < name.size() && std::islower(static_cast<unsigned char>(name[at])) != 0;
+    };
+    if (!is_small(i) && is_small(i + 1) && !out.empty()) out += '_';
+    out += static_cast<char>(std::tolower(static_cast<unsigned char>(name[i])));
   }
   return out;
 }

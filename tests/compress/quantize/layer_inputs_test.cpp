@@ -1,0 +1,137 @@
+// What walk_layers() gathers, against sums over values that the plain interpreter computes.
+#include "compress/quantize/layer_inputs.h"
+
+#include <gtest/gtest.h>
+
+#include "data/rows.h"
+#include "tests/support/graph_builder.h"
+
+namespace ctk::test {
+namespace {
+
+using graph::Graph;
+using graph::Layer;
+using quantization::LayerInputs;
+
+constexpr std::size_t kSamples = 5;
+
+class MadeRows final : public data::Rows {
+ public:
+  explicit MadeRows(Shape shape) : shape_(std::move(shape)) {}
+  std::size_t count() const override { return kSamples; }
+  Result<std::vector<Tensor>> read(std::size_t row) const override {
+    return std::vector<Tensor>{varied(shape_, static_cast<unsigned>(row) + 1)};
+  }
+  Result<std::uint64_t> hash(std::size_t row) const override { return row; }
+  std::string name(std::size_t row) const override { return "row " + std::to_string(row); }
+  std::string origin(std::size_t) const override { return "made"; }
+  bool is_array() const override { return false; }
+
+ private:
+  Shape shape_;
+};
+
+data::Split split_of(const Graph& graph, const Shape& sample) {
+  const std::vector<data::InputInfo> infos{{graph.value(graph.inputs()[0]).name, DType::f32, sample}};
+  data::SourceSpec spec;
+  spec.path = "made";
+  auto source = data::open_source(spec, infos, std::make_shared<MadeRows>(sample));
+  EXPECT_TRUE(source.has_value()) << (source ? "" : source.error().message);
+  data::Split split{"calibrate", std::move(*source), {0, 1, 2, 3, 4}, "", false};
+  return split;
+}
+
+// Conv (strides, dilation, padding) -> Relu -> Flatten -> Gemm.
+Graph network() {
+  GraphBuilder b;
+  const auto x = b.input("x", {-1, 2, 7, 6});
+  const auto w = b.constant("w", varied({3, 2, 3, 2}, 7));
+  const auto c =
+      b.node("Conv", {x, w}, "c", {{"pads", Ints{1, 0, 2, 1}}, {"strides", Ints{2, 1}}, {"dilations", Ints{1, 2}}});
+  const auto f = b.node("Flatten", {b.node("Relu", {c}, "r")}, "f");
+  const auto v = b.constant("v", varied({4, 3 * 4 * 5}, 9));
+  b.output(b.node("Gemm", {f, v}, "y", {{"transB", std::int64_t{1}}}));
+  return b.graph;
+}
+
+double energy(const Tensor& weight, std::span<const float> moment, std::size_t channel, std::size_t k) {
+  const float* w = weight.values<float>().data() + channel * k;
+  double sum = 0;
+  for (std::size_t i = 0; i < k; ++i)
+    for (std::size_t j = 0; j < k; ++j) sum += static_cast<double>(w[i]) * moment[i * k + j] * w[j];
+  return sum;
+}
+
+TEST(LayerInputs, MomentsGiveTheOutputsTheirEnergy) {
+  const Graph original = network();
+  Graph coded = original.clone();
+  const data::Split split = split_of(original, {2, 7, 6});
+  // Squares of the convolution's outputs by channel, over the samples that are not held out (the last one is).
+  std::vector<double> expected(3, 0.0), held_out(3, 0.0);
+  for (std::size_t s = 0; s < kSamples; ++s) {
+    const auto run = interpret(original, split.read(s, s + 1)->inputs);
+    ASSERT_TRUE(run) << run.error().message;
+    const Tensor& c = run->values.at("c");
+    const std::size_t plane = c.size() / 3;
+    for (std::size_t i = 0; i < c.size(); ++i) {
+      const double v = static_cast<double>(c.values<float>()[i]);
+      (s + 1 == kSamples ? held_out : expected)[i / plane] += v * v;
+    }
+  }
+  std::vector<std::string> seen;
+  const auto code = [&](Graph& graph, const std::vector<Layer>& layers, LayerInputs& inputs) -> Status {
+    seen.push_back(graph.address(layers[0].node));
+    if (seen.size() > 1) return {};
+    const Tensor& weight = *original.value(layers[0].weight).constant;
+    for (std::size_t channel = 0; channel < 3; ++channel) {
+      EXPECT_NEAR(energy(weight, inputs.coded.finish(), channel, 12), expected[channel], 1e-4 * expected[channel]);
+      EXPECT_NEAR(energy(weight, inputs.cross.finish(), channel, 12), expected[channel], 1e-4 * expected[channel]);
+      EXPECT_NEAR(energy(weight, inputs.held_out.finish(), channel, 12), held_out[channel], 1e-4 * held_out[channel]);
+    }
+    return {};
+  };
+  const Status walked = quantization::walk_layers(original, coded, {"Conv_c", "Gemm_y"}, split, {}, code);
+  ASSERT_TRUE(walked) << walked.error().message;
+  EXPECT_EQ(seen, (std::vector<std::string>{"Conv_c", "Gemm_y"}));
+}
+
+TEST(LayerInputs, LaterLayersSeeWhatCodedOnesLeaveThem) {
+  const Graph original = network();
+  Graph coded = original.clone();
+  const data::Split split = split_of(original, {2, 7, 6});
+  quantization::WalkOptions options;
+  options.hold_out_every = 0;
+  const auto code = [&](Graph& graph, const std::vector<Layer>& layers, LayerInputs& inputs) -> Status {
+    if (graph.address(layers[0].node) == "Conv_c") {  // every weight is 1 from here on
+      QuantTensor ones;
+      ones.scheme = {8, 16, Granularity::per_tensor, 0};
+      ones.codes = pack_codes({3, 2, 3, 2}, std::vector<std::int8_t>(36, 1), 8);
+      ones.scales = {1.0f};
+      graph.value(layers[0].weight).constant.reset();
+      graph.value(layers[0].weight).quantized = std::make_shared<const QuantTensor>(ones);
+      return {};
+    }
+    std::vector<double> expected(60 * 60, 0.0), crossed(60 * 60, 0.0);
+    for (std::size_t s = 0; s < kSamples; ++s) {
+      const auto inputs_of = split.read(s, s + 1)->inputs;
+      const Tensor before = interpret(original, inputs_of)->values.at("f"),
+                   after = interpret(graph, inputs_of)->values.at("f");
+      for (std::size_t i = 0; i < 60; ++i) {
+        for (std::size_t j = 0; j < 60; ++j) {
+          expected[i * 60 + j] += static_cast<double>(after.values<float>()[i]) * after.values<float>()[j];
+          crossed[i * 60 + j] += static_cast<double>(after.values<float>()[i]) * before.values<float>()[j];
+        }
+      }
+    }
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      EXPECT_NEAR(inputs.coded.finish()[i], expected[i], 1e-3) << i;
+      EXPECT_NEAR(inputs.cross.finish()[i], crossed[i], 1e-3) << i;
+    }
+    return {};
+  };
+  const Status walked = quantization::walk_layers(original, coded, {"Conv_c", "Gemm_y"}, split, options, code);
+  ASSERT_TRUE(walked) << walked.error().message;
+}
+
+}  // namespace
+}  // namespace ctk::test
