@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "core/parallel.h"
@@ -33,6 +34,28 @@ struct Sums {
   float gain() const { return pp > 0 ? wp * wp / pp : -1.0f; }
 };
 
+struct Extent {
+  float low = 0, high = 0;  // 0 is inside
+};
+
+Extent extent_of(std::span<const float> values) {
+  Lanes low{}, high{};
+  std::size_t i = 0;
+  for (; i + kLanes <= values.size(); i += kLanes) {
+    Lanes v;
+    std::memcpy(&v, values.data() + i, sizeof v);
+    low = v < low ? v : low;
+    high = v > high ? v : high;
+  }
+  Extent extent{std::min(std::min(low[0], low[1]), std::min(low[2], low[3])),
+                std::max(std::max(high[0], high[1]), std::max(high[2], high[3]))};
+  for (; i < values.size(); ++i) {
+    extent.low = std::min(extent.low, values[i]);
+    extent.high = std::max(extent.high, values[i]);
+  }
+  return extent;
+}
+
 // A group brought to magnitude 1, with zeros behind it up to whole lanes. Reused from group to group.
 struct Work {
   std::vector<Lanes> values, importance;
@@ -41,8 +64,8 @@ struct Work {
 
   // False when there is nothing to fit.
   bool load(std::span<const float> from, std::span<const float> weights) {
-    largest = 0;
-    for (float v : from) largest = std::max(largest, std::abs(v));
+    const Extent extent = extent_of(from);
+    largest = std::max(extent.high, -extent.low);
     if (!(largest >= std::numeric_limits<float>::min())) return false;
     const std::size_t count = (from.size() + kLanes - 1) / kLanes;
     values.assign(count, Lanes{});
@@ -71,10 +94,10 @@ inline Lanes level(Lanes value, Lanes inverse, Lanes low, Lanes high) {
   return (p + kRounder) - kRounder;
 }
 
-template <bool kWeighted>
+template <bool kWeighted, std::size_t kCount>
 void evaluate(const Work& work, const Candidate* candidates, Sums* sums) {
-  Lanes wp[kTogether] = {}, pp[kTogether] = {}, inverse[kTogether], low[kTogether], high[kTogether];
-  for (std::size_t c = 0; c < kTogether; ++c) {
+  Lanes wp[kCount] = {}, pp[kCount] = {}, inverse[kCount], low[kCount], high[kCount];
+  for (std::size_t c = 0; c < kCount; ++c) {
     inverse[c] = Lanes{} + candidates[c].inverse;
     low[c] = Lanes{} + candidates[c].low;
     high[c] = Lanes{} + candidates[c].high;
@@ -85,17 +108,17 @@ void evaluate(const Work& work, const Candidate* candidates, Sums* sums) {
   for (std::size_t i = 0; i < count; ++i) {
     const Lanes v = values[i];
 #pragma GCC unroll 4
-    for (std::size_t c = 0; c < kTogether; ++c) {
+    for (std::size_t c = 0; c < kCount; ++c) {
       const Lanes p = level(v, inverse[c], low[c], high[c]);
       const Lanes hp = kWeighted ? importance[i] * p : p;
       wp[c] += hp * v;
       pp[c] += hp * p;
     }
   }
-  for (std::size_t c = 0; c < kTogether; ++c) sums[c] = {sum(wp[c]), sum(pp[c])};
+  for (std::size_t c = 0; c < kCount; ++c) sums[c] = {sum(wp[c]), sum(pp[c])};
 }
 
-// The candidates' sums, four at a time; the list is filled up by repeating its last.
+// The candidates' sums, four at a time and then one by one.
 struct Scan {
   Candidate list[64];
   Sums sums[64];
@@ -103,16 +126,16 @@ struct Scan {
 
   void add(Candidate c) { list[count++] = c; }
   std::size_t best(const Work& work) {
-    const std::size_t given = count;
-    while (count % kTogether != 0) {
-      list[count] = list[count - 1];
-      ++count;
+    std::size_t c = 0;
+    for (; c + kTogether <= count; c += kTogether) {
+      work.has_importance ? evaluate<true, kTogether>(work, list + c, sums + c)
+                          : evaluate<false, kTogether>(work, list + c, sums + c);
     }
-    for (std::size_t c = 0; c < count; c += kTogether) {
-      work.has_importance ? evaluate<true>(work, list + c, sums + c) : evaluate<false>(work, list + c, sums + c);
+    for (; c < count; ++c) {
+      work.has_importance ? evaluate<true, 1>(work, list + c, sums + c) : evaluate<false, 1>(work, list + c, sums + c);
     }
     std::size_t at = 0;
-    for (std::size_t c = 1; c < given; ++c) {
+    for (c = 1; c < count; ++c) {
       if (sums[c].gain() > sums[at].gain()) at = c;
     }
     return at;
@@ -130,9 +153,9 @@ double error_of(const Work& work, float scale, float low, float high) {
   return sum(error);
 }
 
-// Scales from `most` down to `least` of the unclipped one, evenly in their logarithm.
-float ratio(int i, int steps, float least, float most) {
-  return most * std::pow(least / most, static_cast<float>(i) / static_cast<float>(steps - 1));
+// From one ratio of the unclipped scale to the next, so that the last of `steps` is least / most of the first.
+float ratio_step(int steps, float least, float most) {
+  return std::pow(least / most, 1.0f / static_cast<float>(steps - 1));
 }
 
 void list_candidates(const Work& work, const GridForm& form, Scan& scan) {
@@ -140,26 +163,25 @@ void list_candidates(const Work& work, const GridForm& form, Scan& scan) {
   const bool is_long = work.values.size() * kLanes > kLongGroup;
   const float least = is_long ? 0.25f : (form.bits <= 3 ? 0.4f : 0.5f);
   const int steps = is_long ? 20 : 12;
-  float smallest = 0, largest = 0;
-  for (const Lanes v : work.values) {
-    for (std::size_t i = 0; i < kLanes; ++i) {
-      smallest = std::min(smallest, v[i]);
-      largest = std::max(largest, v[i]);
-    }
-  }
+  const auto* values = reinterpret_cast<const float*>(work.values.data());
+  const auto [smallest, largest] = extent_of({values, work.values.size() * kLanes});
   if (!form.is_affine) {
+    const float step = 1.0f / ratio_step(steps, least, 1.0f);
     for (float sign : {1.0f, -1.0f}) {  // of the scale
       if (sign < 0 && form.is_positive) continue;
       // The least scale that clips nothing on either side.
       const float whole =
           std::max(sign > 0 ? largest / high : -smallest / high, sign > 0 ? smallest / low : largest / -low);
-      for (int i = 0; i < steps; ++i) scan.add({sign / (whole * ratio(i, steps, least, 1.0f)), low, high});
+      float inverse = sign / whole;
+      for (int i = 0; i < steps; ++i, inverse *= step) scan.add({inverse, low, high});
     }
     return;
   }
   const float whole = (largest - smallest) / high;
-  for (int i = 0; i < steps; ++i) {
-    const float scale = whole * ratio(i, steps, least, 1.04f);
+  constexpr float kWidest = 1.04f;
+  const float step = ratio_step(steps, least, kWidest);
+  float scale = whole * kWidest;
+  for (int i = 0; i < steps; ++i, scale *= step) {
     // Clipped alike on both sides, the middle stays where it was.
     const float middle = std::floor(0.5f * high - 0.5f * (largest + smallest) / scale);
     const float zero = std::clamp(middle, 0.0f, high);
@@ -191,11 +213,7 @@ Candidate refine(const Work& work, const GridForm& form, Candidate start, Sums s
 }
 
 Grid extremes_of(std::span<const float> values, const GridForm& form) {
-  float smallest = 0, largest = 0;
-  for (float v : values) {
-    smallest = std::min(smallest, v);
-    largest = std::max(largest, v);
-  }
+  const auto [smallest, largest] = extent_of(values);
   const float high = static_cast<float>(form.highest_code());
   if (smallest == 0 && largest == 0) return {};
   if (!form.is_affine) return {nearest_scale(std::max(largest, -smallest) / high, form), 0};
