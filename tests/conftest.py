@@ -16,6 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DATA = pathlib.Path(os.environ.get("CTK_DATA", ROOT / ".." / "shared" / "data")).resolve()
+PIPELINES = DATA.parent / "pipelines"   # files that must run as they stand, beside the data
 sys.path.insert(0, str(ROOT / "tests"))
 
 
@@ -73,6 +74,15 @@ def compress_run(program):
         return outcome
 
     return run
+
+
+def run_measured(words, log) -> tuple[Outcome, object]:
+    """Runs the program with both streams into the file `log` -> its outcome (all text as err) and the resources it used."""
+    with open(log, "w") as stream:
+        child = subprocess.Popen([str(find_program()), *map(str, words)], stdout=stream, stderr=stream, env=dict(os.environ, CTK_PYTHON=sys.executable))
+        _, status, usage = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    return Outcome(child.returncode, "", pathlib.Path(log).read_text(errors="replace")), usage
 
 
 @pytest.fixture(scope="session")
