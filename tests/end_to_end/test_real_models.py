@@ -5,11 +5,10 @@ import json
 
 import numpy as np
 import pytest
-from conftest import ROOT, onnxruntime_outputs, relative_error
+from conftest import PIPELINES, onnxruntime_outputs, relative_error
 
 import compress
 
-PIPELINES = ROOT / ".." / "shared" / "pipelines"
 # Model: input shape of two samples, and their range.
 MODELS = {
     "cifar10/resnet20_cifar10.onnx": ([2, 3, 32, 32], -2, 2),
@@ -88,22 +87,15 @@ def test_an_infeasible_budget_ends_before_quantization(shared_data, compress_run
 
 
 @pytest.mark.slow
-def test_mobilenet_agrees_with_float_as_often_as_onnx_runtime_does(report_of):
+def test_mobilenet_agrees_with_float_as_often_as_onnx_runtime_does(report_of, shared_data, tmp_path):
     report = report_of("mobilenetv2-int8.yaml")
-    # ONNX Runtime's static INT8 on the same calibration pictures, run as written, agrees with float on 0.92.
-    assert agreement(report, "float") >= 0.92
+    import static_int8
+
+    x, model = static_int8.pictures(shared_data / "imagenet100/images"), shared_data / "imagenet100/mobilenet_v2_imagenet.onnx"
+    want = static_int8.outputs(model, x[50:], exact=False)
+    peer = static_int8.outputs(static_int8.quantize(model, x[:50], tmp_path), x[50:], exact=True)
+    assert 0.5 < static_int8.agreement(peer, want) < 1   # a peer to be held against, not a broken one
+    assert agreement(report, "float") >= static_int8.agreement(peer, want)
     # 50 pictures; ONNX Runtime agrees with itself on 47 of them when only the order of its float sums changes.
     assert agreement(report, "onnxruntime") >= 0.90
     assert "differs_from_onnxruntime" not in [w["code"] for w in report["warnings"]]
-
-
-@pytest.mark.slow
-def test_search_loses_less_than_half_of_uniform_four_bits(report_of, compress_run, shared_data, tmp_path):
-    searched = report_of("resnet20-search.yaml")
-    size = next(b for b in searched["budget"] if b["name"] == "size")
-    assert size["met"] and size["predicted"] == size["measured"]
-    text = (PIPELINES / "resnet20-int8.yaml").read_text().replace("../data", str(shared_data)).replace("w8a8_c", "w4a8_c").replace("0.5 pt", "9 pt")
-    (tmp_path / "uniform.yaml").write_text(text)
-    assert compress_run("run", tmp_path / "uniform.yaml", "--output", tmp_path / "out", "--threads", 1, timeout=3000).code == 0
-    uniform = json.loads((tmp_path / "out/report.json").read_text())
-    assert searched["metric"]["drop"] <= 0.5 * uniform["metric"]["drop"]
