@@ -1,11 +1,9 @@
 """Known faults of other tools that ours must not have: calibration; its samples, their memory, their names."""
 
 import json
-import os
-import subprocess
 
 import pytest
-from conftest import find_program, model_of
+from conftest import model_of, run_measured
 from quantized import F32, conv_model, gaussian, node
 
 INPUT = 3
@@ -26,11 +24,8 @@ def test_b054_an_empty_folder_of_pictures_is_refused_at_the_start(job):
 def peak_bytes(job, samples, method) -> int:
     """Peak memory of the program alone, from the kernel."""
     job.pipeline(calibrate={"samples": samples}, method=method, threads=1, output=f"out_{samples}_{method}")
-    log = open(job.folder / "log.txt", "w")
-    child = subprocess.Popen([str(find_program()), "run", str(job.folder / "pipeline.yaml")], stdout=log, stderr=log)
-    _, status, usage = os.wait4(child.pid, 0)
-    child.returncode = os.waitstatus_to_exitcode(status)
-    assert child.returncode == 0, (job.folder / "log.txt").read_text()
+    outcome, usage = run_measured(["run", job.folder / "pipeline.yaml"], job.folder / "log.txt")
+    assert outcome.code == 0, outcome.err
     return usage.ru_maxrss * 1024
 
 

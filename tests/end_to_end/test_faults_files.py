@@ -9,7 +9,7 @@ import subprocess
 import numpy as np
 import onnx
 import pytest
-from conftest import find_program, model_of, small_cnn
+from conftest import model_of, run_measured, small_cnn
 from onnx import TensorProto
 from quantized import F32, compress_model, gaussian, node, one_layer
 
@@ -334,16 +334,11 @@ def refused_at_little_cost(job, case, words):
     """Runs the program on a hostile model; it must end with one message, not a signal, and take little memory."""
     made = HOSTILE[case]()
     (job.folder / "net.onnx").write_bytes(made if isinstance(made, bytes) else made.SerializeToString())
-    with open(job.folder / "log", "w") as log:
-        child = subprocess.Popen([str(find_program()), *words], stdout=log, stderr=log)
-        _, status, usage = os.wait4(child.pid, 0)
-    child.returncode = os.waitstatus_to_exitcode(status)
-    text = (job.folder / "log").read_text(errors="replace")
-    assert child.returncode == INPUT, (child.returncode, text[-2000:])
-    errors = [line for line in text.splitlines() if line.startswith("compress: error:")]
-    assert len(errors) == 1
+    outcome, usage = run_measured(words, job.folder / "log")
+    assert outcome.code == INPUT, (outcome.code, outcome.err[-2000:])
+    assert outcome.error and "\n" not in outcome.error
     assert usage.ru_maxrss * 1024 < 200e6
-    return errors[0]
+    return outcome.error
 
 
 @pytest.mark.parametrize("case", [c for c in HOSTILE if not c.endswith("scalar")])
