@@ -8,6 +8,7 @@
 #include "compress/sound_constants.h"
 #include "core/file.h"
 #include "core/random.h"
+#include "graph/gguf/llama.h"
 #include "graph/hf/read.h"
 #include "graph/layer.h"
 #include "graph/onnx/lift_qdq.h"
@@ -116,6 +117,7 @@ Result<Graph> read_graph(const std::string& path, std::vector<std::string>* data
   CTK_TRY(const MappedFile file, MappedFile::open(path));
   if (file.bytes().empty()) return input_error(path + ": the file is empty; expected an ONNX model or a bundle");
   if (runtime::is_bundle(file.bytes())) return runtime::load_bundle(path);
+  if (graph::gguf::is_gguf(file.bytes())) return graph::gguf::read_gguf(path);
   return graph::onnx::read_model(path, {}, data_files);
 }
 
@@ -126,7 +128,7 @@ Result<LoadedModel> load_model(const std::string& path) {
     model.format = "hf";
   } else {
     CTK_TRY(const MappedFile file, MappedFile::open(path));
-    model.format = runtime::is_bundle(file.bytes()) ? "bundle" : "onnx";
+    model.format = runtime::is_bundle(file.bytes()) ? "bundle" : graph::gguf::is_gguf(file.bytes()) ? "gguf" : "onnx";
     model.files = {path};
   }
   CTK_TRY(model.source, read_graph(path, &data_files));

@@ -13,7 +13,7 @@ namespace ctk::pipeline {
 struct LoadedModel {
   graph::Graph source;             // as read
   graph::Graph graph;              // after passes: what every stage works on
-  std::string format;              // "onnx", "bundle", "hf"
+  std::string format;              // "onnx", "bundle", "hf", "gguf"
   std::size_t file_bytes = 0;      // with external data
   std::vector<std::string> files;  // the model's own file first (config.json), then those of its data
   std::vector<graph::PassOutcome> passes;
