@@ -20,7 +20,7 @@ Status run_export(Session& session, bool& cached) {
   for (const std::string& name : session.config.exports->formats) {
     if (name == "report") continue;  // the report is always written, at the end of the run
     CTK_TRY(const exporter::Format* format, exporter::find_format(name));
-    CTK_TRY(const std::string bytes, format->serialize(session.final_graph()));
+    CTK_TRY(const std::string bytes, format->serialize(session.final_graph(), session.config.model));
     const std::string path = session.output + "/" + std::string(format->file_name);
     CTK_CHECK(write_file(path, bytes));
     CTK_TRY(exporter::FileRow row, exporter::describe_file(session.output, std::string(format->file_name), name));

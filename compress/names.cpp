@@ -83,7 +83,6 @@ const std::vector<NameRow>& quantizer_rows() {
 constexpr NameRow kMoreFormats[] = {
     {"report", "", "report.json, report.md, report.html (always written)"},
     {"onnx_nbits", "the MatMulNBits writer", "ONNX with MatMulNBits"},
-    {"gguf", "the GGUF writer", "llama.cpp's format"},
     {"safetensors", "the compressed-tensors writer", "compressed-tensors checkpoint"},
     {"standalone", "the C++ writer", "one C++ file without dependencies"},
 };

@@ -84,7 +84,7 @@ Result<Built> build(const Session& session, const Table& table, const UniformRun
   options.input_means = &session.input_means;
   CTK_TRY(const auto applied, quantization::apply_schemes(graph, schemes, session.ranges, options));
   Built built;
-  CTK_TRY(const std::size_t bytes, file_bytes(graph, budget_format(session.config)));
+  CTK_TRY(const std::size_t bytes, file_bytes(graph, budget_format(session.config), session.config.model));
   built.bytes = static_cast<double>(bytes);
   for (const auto& [layer, scheme] : schemes) {
     const auto found = table.latency_us.find({layer, to_string(scheme)});

@@ -57,7 +57,7 @@ Result<std::vector<Group>> make_groups(Session& session) {
 
 Status fill_bytes(const Session& session, Table& table) {
   const std::string format = budget_format(session.config);
-  CTK_TRY(const std::size_t base, file_bytes(session.model.graph, format));
+  CTK_TRY(const std::size_t base, file_bytes(session.model.graph, format, session.config.model));
   table.base_bytes = static_cast<double>(base);
   std::set<graph::ValueId> counted;  // a float weight of two groups stands in the file once: the first group has it
   for (const Group& group : table.groups) {
@@ -76,7 +76,7 @@ Status fill_bytes(const Session& session, Table& table) {
         Graph graph = session.model.graph.clone();
         CTK_TRY(const auto applied,
                 quantization::apply_schemes(graph, schemes, session.ranges, session.plain_options()));
-        CTK_TRY(const std::size_t size, file_bytes(graph, format));
+        CTK_TRY(const std::size_t size, file_bytes(graph, format, session.config.model));
         bytes = weights + static_cast<double>(size) - static_cast<double>(base);
       }
       table.bytes[{group.layers[0], to_string(scheme)}] = std::max(0.0, bytes);

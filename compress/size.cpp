@@ -17,10 +17,10 @@ std::string budget_format(const PipelineConfig& config) {
   return "bundle";
 }
 
-Result<std::size_t> file_bytes(const graph::Graph& graph, const std::string& format) {
+Result<std::size_t> file_bytes(const graph::Graph& graph, const std::string& format, const std::string& model) {
   if (format == "bundle") return exporter::bundle_bytes(graph);
   CTK_TRY(const exporter::Format* row, exporter::find_format(format));
-  CTK_TRY(const std::string bytes, row->serialize(graph));
+  CTK_TRY(const std::string bytes, row->serialize(graph, model));
   return bytes.size();
 }
 

@@ -10,6 +10,6 @@ namespace ctk::pipeline {
 // The format whose size a budget means: the bundle if it is exported, else the first model format, else the bundle.
 std::string budget_format(const PipelineConfig& config);
 // Exact bytes of the file `format` would be written as for this graph.
-Result<std::size_t> file_bytes(const graph::Graph& graph, const std::string& format);
+Result<std::size_t> file_bytes(const graph::Graph& graph, const std::string& format, const std::string& model);
 
 }  // namespace ctk::pipeline

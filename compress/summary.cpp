@@ -33,7 +33,7 @@ Result<std::size_t> assigned_size(const PipelineConfig& config, const LoadedMode
   quantization::ApplyOptions options;
   options.input_shapes = model.sample_shapes;
   CTK_TRY(const auto applied, quantization::apply_schemes(graph, schemes, placeholder_ranges(graph), options));
-  return file_bytes(graph, budget_format(config));
+  return file_bytes(graph, budget_format(config), config.model);
 }
 
 // Of the machine as it ran while the result was measured: the float network was timed then and during the search, and
