@@ -117,6 +117,11 @@ def test_folders_of_more_than_three_files_have_a_readme():
     assert {f: n for f, n in lengths.items() if n is None or n > 40} == {}
 
 
+def test_no_test_file_is_longer_than_400_lines():
+    tests = [f for f in files() if f.startswith("tests/") and f.endswith((".cpp", ".h", ".py"))]
+    assert {f: n for f in tests if (n := len(read(f).splitlines())) > 400} == {}
+
+
 def test_no_product_file_is_longer_than_400_lines():
     tables = (".def", ".json", ".ipynb")
     product = [f for f in files() if f.split("/")[0] in PRODUCT and pathlib.PurePath(f).suffix in TEXT and not f.endswith(tables)]

@@ -4,42 +4,10 @@
 #include <algorithm>
 #include <set>
 
-#include "tests/graph/onnx/model_maker.h"
+#include "tests/graph/onnx/one_node.h"
 
 namespace ctk::graph::onnx::test {
 namespace {
-
-// One node from x to y at an opset; `inputs` beyond x must be initializers added by the test.
-struct OneNode : ModelMaker {
-  OneNode(int opset, const std::string& op, const std::vector<std::string>& inputs = {"x"},
-          const std::vector<std::int64_t>& x_dims = {1, 1, 4})
-      : ModelMaker(opset, 10) {
-    input("x", x_dims);
-    output("y", {});
-    proto.mutable_graph()->mutable_output(0)->mutable_type()->mutable_tensor_type()->clear_shape();
-    node(op, inputs, {"y"}, "node");
-  }
-  ::onnx::NodeProto& self() { return *proto.mutable_graph()->mutable_node(0); }
-};
-
-NodeId only(const Graph& graph) {
-  EXPECT_EQ(graph.order().size(), 1u);
-  return graph.order()[0];
-}
-
-// The node as written for `opset`.
-::onnx::NodeProto written_node(const Graph& graph, int opset) {
-  const auto model = must_write(graph, opset);
-  EXPECT_GE(model.graph().node_size(), 1);
-  return model.graph().node_size() == 0 ? ::onnx::NodeProto() : model.graph().node(0);
-}
-
-std::vector<std::int64_t> ints_of(const ::onnx::NodeProto& node, const std::string& name) {
-  for (const auto& entry : node.attribute()) {
-    if (entry.name() == name) return {entry.ints().begin(), entry.ints().end()};
-  }
-  return {-999};
-}
 
 TEST(OpMap, HasARowForEveryOperatorAndNoOther) {
   std::set<std::string> known{"Upsample"};
@@ -369,115 +337,6 @@ TEST(OpForms, InventedNamesClashWithNothing) {
   const std::string invented = graph.value(graph.node(squeeze).inputs[1]).name;
   EXPECT_NE(invented, "node_axes");
   EXPECT_NE(invented, "node_axes_2");
-}
-
-bool has(const ::onnx::NodeProto& node, const std::string& attribute) {
-  return std::any_of(node.attribute().begin(), node.attribute().end(),
-                     [&](const auto& entry) { return entry.name() == attribute; });
-}
-
-// ONNX Runtime's SAME padding of a pool leaves the dilation out: from 5 elements it makes 1, the specification 2.
-TEST(OpForms, APoolWithDilationsIsWrittenWithTheSpecifiedPads) {
-  OneNode model(19, "MaxPool", {"x"}, {1, 1, 5});
-  set_ints(model.self(), "kernel_shape", {3});
-  set_ints(model.self(), "strides", {3});
-  set_ints(model.self(), "dilations", {2});
-  set_text(model.self(), "auto_pad", "SAME_UPPER");
-  // ceil(5 / 3) = 2 windows of extent 5: 3 + 5 - 5 = 3 elements of padding, the odd one at the end.
-  const auto upper = written_node(must_read(model), 19);
-  EXPECT_FALSE(has(upper, "auto_pad"));
-  EXPECT_EQ(ints_of(upper, "pads"), (std::vector<std::int64_t>{1, 2}));
-}
-
-// 6 elements, kernel 1, stride 3: 2 windows at 0 and 3. ONNX Runtime pads by 3 + 1 - 6 = -2 and reads 1 and 4.
-TEST(OpForms, AStrideAboveTheKernelIsWrittenWithoutNegativePads) {
-  OneNode model(17, "Conv", {"x", "W"}, {1, 1, 6});
-  model.floats("W", {1, 1, 1}, {1});
-  set_ints(model.self(), "strides", {3});
-  set_text(model.self(), "auto_pad", "SAME_UPPER");
-  const auto node = written_node(must_read(model), 17);
-  EXPECT_FALSE(has(node, "auto_pad"));
-  EXPECT_EQ(ints_of(node, "pads"), (std::vector<std::int64_t>{0, 0}));
-}
-
-TEST(OpForms, APoolWithoutDilationsKeepsItsAutoPad) {
-  OneNode model(19, "MaxPool", {"x"}, {1, 1, 5});
-  set_ints(model.self(), "kernel_shape", {3});
-  set_text(model.self(), "auto_pad", "SAME_LOWER");
-  const auto node = written_node(must_read(model), 19);
-  EXPECT_TRUE(has(node, "auto_pad"));
-  EXPECT_FALSE(has(node, "pads"));
-}
-
-// 3 columns, kernel 2, stride 3: rounding up, onnx's inference counts a window at column 3, past the end.
-TEST(OpForms, ACeilModeThatOnlyMiscountsIsWrittenAsRoundingDown) {
-  OneNode model(17, "AveragePool", {"x"}, {1, 1, 5, 3});
-  set_ints(model.self(), "kernel_shape", {2, 2});
-  set_ints(model.self(), "strides", {3, 3});
-  set_int(model.self(), "ceil_mode", 1);
-  const auto node = written_node(must_read(model), 17);
-  EXPECT_FALSE(has(node, "ceil_mode"));
-  EXPECT_EQ(ints_of(node, "pads"), (std::vector<std::int64_t>{0, 0, 0, 0}));
-}
-
-// The size behind a Relu without a declaration follows from the input; the open batch does not matter.
-TEST(OpForms, APoolsInputSizeIsInferredWhereItIsNotDeclared) {
-  ModelMaker model;
-  model.input("x", {-1, 1, 8});
-  model.output("y", {-1, 1, 4});
-  model.node("Relu", {"x"}, {"h"}, "relu");
-  auto& pool = model.node("MaxPool", {"h"}, {"y"}, "pool");
-  set_ints(pool, "kernel_shape", {1});
-  set_ints(pool, "strides", {2});
-  set_int(pool, "ceil_mode", 1);
-  // ceil(7 / 2) + 1 = 5 windows by onnx's inference, the last at element 8 of 8.
-  EXPECT_FALSE(has(must_write(must_read(model)).graph().node(1), "ceil_mode"));
-  // With an open length nothing is known.
-  model.proto.mutable_graph()
-      ->mutable_input(0)
-      ->mutable_type()
-      ->mutable_tensor_type()
-      ->mutable_shape()
-      ->mutable_dim(2)
-      ->clear_dim_value();
-  model.proto.mutable_graph()->mutable_output(0)->mutable_type()->mutable_tensor_type()->clear_shape();
-  EXPECT_TRUE(has(must_write(must_read(model)).graph().node(1), "ceil_mode"));
-}
-
-TEST(OpForms, ACeilModeThatRoundsUpIsKept) {
-  OneNode model(17, "AveragePool", {"x"}, {1, 1, 5, 5});
-  set_ints(model.self(), "kernel_shape", {2, 2});
-  set_ints(model.self(), "strides", {2, 2});
-  set_int(model.self(), "ceil_mode", 1);
-  EXPECT_TRUE(has(written_node(must_read(model), 17), "ceil_mode"));
-}
-
-// Rows round up by an overhang of 1, columns miscount: the overhang becomes padding unless padding counts in the mean.
-TEST(OpForms, AnOverhangBesideAMiscountBecomesPadding) {
-  OneNode model(17, "AveragePool", {"x"}, {1, 1, 7, 3});
-  set_ints(model.self(), "kernel_shape", {2, 2});
-  set_ints(model.self(), "strides", {3, 3});
-  set_int(model.self(), "ceil_mode", 1);
-  // Rows: windows at 0, 3, 6, the last one over element 7 of 7.
-  const auto node = written_node(must_read(model), 17);
-  EXPECT_FALSE(has(node, "ceil_mode"));
-  EXPECT_EQ(ints_of(node, "pads"), (std::vector<std::int64_t>{0, 0, 1, 0}));
-  set_int(model.self(), "count_include_pad", 1);
-  EXPECT_TRUE(has(written_node(must_read(model), 17), "ceil_mode"));
-}
-
-// onnx's inference adds output_padding to input * stride; ONNX Runtime and the specification end at input * stride.
-TEST(OpForms, AutoPadWithOutputPaddingIsWrittenAsPads) {
-  OneNode model(17, "ConvTranspose", {"x", "W"}, {1, 1, 4});
-  model.floats("W", {1, 1, 3}, {1, 2, 3});
-  set_ints(model.self(), "strides", {2});
-  set_ints(model.self(), "output_padding", {1});
-  set_text(model.self(), "auto_pad", "SAME_LOWER");
-  // 3 * 2 + 3 + 1 = 10 elements, 8 wanted: one cut at either end.
-  const auto node = written_node(must_read(model), 17);
-  EXPECT_FALSE(has(node, "auto_pad"));
-  EXPECT_EQ(ints_of(node, "pads"), (std::vector<std::int64_t>{1, 1}));
-  EXPECT_EQ(ints_of(node, "output_padding"), (std::vector<std::int64_t>{1}));
 }
 
 }  // namespace
