@@ -19,7 +19,6 @@ class Rules {
     prune();
     oracles();
     text();
-    model();
   }
 
  private:
@@ -210,16 +209,6 @@ class Rules {
       problem("stages.validate.against", "expected an exported file that " + oracle + " reads, found none. Add " +
                                              std::string(wanted.front()) + " to stages.export.formats.");
     }
-  }
-
-  void model() {
-    const std::string* model = values_.get<std::string>("model");
-    if (model == nullptr || !model->ends_with(".gguf")) return;
-    const auto& given = values_.values.at("model");
-    values_.unavailable.push_back({given.where, given.shown_path,
-                                   "model \"" + *model +
-                                       "\" needs the GGUF reader, which this version does not have yet. Give an .onnx "
-                                       "file or a checkpoint folder."});
   }
 
   // Keys of text come with the length of a window, and perplexity with text.

@@ -33,7 +33,7 @@ inline QuantTensor round_weights(const Tensor& weight, const QuantScheme& scheme
       }
     }
   }
-  out.codes = scheme.weight_bits == 4 ? pack_i4(weight.shape(), codes) : Tensor::of<std::int8_t>(weight.shape(), codes);
+  out.codes = pack_codes(weight.shape(), codes, scheme.weight_bits);
   return out;
 }
 
