@@ -200,6 +200,10 @@ class GgufBuilder {
       return input_error(where + "rows and groups of a multiple of 32, as Q4_0, Q5_0 and Q8_0 hold them, found shape " +
                          to_string(shape) + ". Use groups of 32, 64 or 128, or leave the layer out by `ignore`");
     }
+    if (scheme.is_affine) {
+      return input_error(where + "symmetric codes, found zero points, whose offsets Q4_1 and Q5_1 round to fp16. Use " +
+                         "the scheme without _affine, or leave the layer out by `ignore`");
+    }
     CTK_CHECK(check_finite("gguf: the scales of \"" + name + "\"", weight->scales));
     if (!are_halves(weight->scales)) {
       const auto bad =
