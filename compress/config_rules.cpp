@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "compress/config_schema.h"
+#include "compress/quantize/quantizers.h"
 
 namespace ctk::pipeline {
 namespace {
@@ -73,6 +74,8 @@ class Rules {
     need_data("calibrate", "calibrate", true);
     need_data("sensitivity", "calibrate", true);
     need_data("validate", "evaluate", false);
+    const std::string* method = values_.get<std::string>("stages.quantize.method");
+    if (method != nullptr && quantization::needs_inputs(*method)) need_data("quantize", "calibrate", true);
     for (const char* stage : {"distill", "finetune", "qat"}) {
       if (find_row(std::string("stages.") + stage)->needs.empty()) need_data(stage, "train", false);
     }

@@ -97,7 +97,8 @@ Status open_splits(Session& session) {
   request.select = spec(config.select);
   request.evaluate = spec(config.evaluate);
   request.seed = config.seed;
-  request.draw_calibrate = config.has_stage("calibrate") ? request.draw_calibrate : 0;
+  const bool fits_inputs = config.quantize && quantization::needs_inputs(config.quantize->method);
+  request.draw_calibrate = config.has_stage("calibrate") || fits_inputs ? request.draw_calibrate : 0;
   request.draw_score = config.has_stage("sensitivity") ? request.draw_score : 0;
   request.draw_select = config.has_stage("search") ? request.draw_select : 0;
   if (request.train || request.calibrate || request.score || request.select || request.evaluate) {

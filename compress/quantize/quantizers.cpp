@@ -1,5 +1,6 @@
 #include "compress/quantize/quantizers.h"
 
+#include <algorithm>
 #include <array>
 
 #include "compress/quantize/gptq_weight.h"
@@ -17,6 +18,10 @@ constexpr std::array kQuantizers{
 
 std::span<const Quantizer> quantizers() {
   return kQuantizers;
+}
+
+bool needs_inputs(std::string_view method) {
+  return std::ranges::any_of(kQuantizers, [&](const Quantizer& row) { return row.name == method && row.needs_inputs; });
 }
 
 Result<const Quantizer*> find_quantizer(std::string_view name) {
