@@ -1,5 +1,5 @@
 # Thin: everything is in cmake/setup.sh and CMakeLists.txt.
-.PHONY: setup quickstart test test-slow clean
+.PHONY: setup quickstart test test-slow test-asan clean
 
 setup:
 	@cmake/setup.sh
@@ -15,6 +15,11 @@ test:
 test-slow:
 	@cmake/setup.sh --tests
 	@tests/run.sh slow
+
+# The fast tests under AddressSanitizer and UndefinedBehaviorSanitizer: a second build, in build/asan.
+test-asan:
+	@cmake/setup.sh --asan
+	@tests/run.sh fast asan
 
 clean:
 	rm -rf build .venv out

@@ -1,16 +1,19 @@
 #!/usr/bin/env bash
 # Brings a fresh Debian 12 with Python 3.11 to a built project: Debian packages, a .venv, a Release build, and
-# .venv/bin/compress with `import compress`. Steps that are done already do nothing. Usage: cmake/setup.sh [--tests]
+# .venv/bin/compress with `import compress`. Steps that are done already do nothing.
+# Usage: cmake/setup.sh [--tests|--asan]; --tests builds the C++ tests too, --asan builds them and the program a second
+# time under AddressSanitizer and UndefinedBehaviorSanitizer, in build/asan.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+what=${1:-}
 with_tests=OFF
-[ "${1:-}" = "--tests" ] && with_tests=ON
+[ "$what" = "--tests" ] && with_tests=ON
 
 packages="g++ ninja-build pkg-config python3-venv protobuf-compiler libprotobuf-dev libyaml-cpp-dev libcli11-dev \
 nlohmann-json3-dev zlib1g-dev libjpeg62-turbo-dev libpng-dev coinor-libcbc-dev libxxhash-dev libmd-dev \
 libpcre2-dev"
-[ "$with_tests" = ON ] && packages="$packages libgtest-dev libsimde-dev binutils"
+[ -n "$what" ] && packages="$packages libgtest-dev libsimde-dev binutils"
 
 missing=""
 for package in $packages; do
@@ -34,7 +37,7 @@ if [ -n "$missing" ]; then
 fi
 
 requirements=python/requirements.txt
-[ "$with_tests" = ON ] && requirements=python/requirements-test.txt
+[ -n "$what" ] && requirements=python/requirements-test.txt
 stamp=.venv/$(basename $requirements).sha
 wanted=$(cat python/requirements*.txt | sha256sum)
 if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
@@ -56,3 +59,8 @@ else
   cmake --build $build --target compress_cli ctk_cbc _core ctk_c_static ctk_c_shared
 fi
 cmake --install $build --prefix .venv --component product >/dev/null
+
+if [ "$what" = "--asan" ]; then
+  [ -f build/asan/build.ninja ] || cmake --preset asan -DPython_EXECUTABLE="$PWD/.venv/bin/python3" >/dev/null
+  cmake --build build/asan
+fi

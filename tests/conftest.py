@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import pathlib
@@ -33,6 +34,12 @@ def find_program() -> pathlib.Path:
     raise FileNotFoundError("compress is not built: run `make setup`")
 
 
+@functools.cache
+def is_sanitized() -> bool:
+    """The program is AddressSanitizer's build: its times and its memory say nothing of the product's."""
+    return b"__asan_init" in find_program().read_bytes()
+
+
 def doubled_prefixes(message: str) -> list[str]:
     """Places that a message names twice in a row: "calibrate: calibrate: ...", "--set a: a: ...", "x.npz: x.npz row 0"."""
     found = []
@@ -61,6 +68,13 @@ def program() -> pathlib.Path:
 
 
 @pytest.fixture(scope="session")
+def product_build():
+    """For tests that measure time or memory."""
+    if is_sanitized():
+        pytest.skip("measures time or memory, and the program is a sanitizer's build")
+
+
+@pytest.fixture(scope="session")
 def compress_run(program):
     """Runs the program: compress_run("run", file, "--output", folder, cwd=..., env={...}) -> Outcome."""
 
@@ -71,6 +85,7 @@ def compress_run(program):
                               text=True, errors="replace", preexec_fn=preexec_fn)
         outcome = Outcome(done.returncode, done.stdout, done.stderr)
         assert doubled_prefixes(outcome.error) == [], outcome.error
+        assert "runtime error: " not in outcome.err, outcome.err   # UndefinedBehaviorSanitizer's word
         return outcome
 
     return run

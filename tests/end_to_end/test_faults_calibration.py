@@ -29,6 +29,7 @@ def peak_bytes(job, samples, method) -> int:
     return usage.ru_maxrss * 1024
 
 
+@pytest.mark.usefixtures("product_build")
 @pytest.mark.parametrize("method", ["percentile", "entropy"])
 def test_b056_memory_of_calibration_does_not_grow_with_the_samples(job, method):
     w = {"W1": gaussian(16, 16, 3, 3, scale=0.1), "W2": gaussian(16, 16, 3, 3, seed=1, scale=0.1)}
@@ -39,6 +40,7 @@ def test_b056_memory_of_calibration_does_not_grow_with_the_samples(job, method):
     assert many <= 1.1 * few
 
 
+@pytest.mark.usefixtures("product_build")
 def test_b056_large_activations_are_watched_a_few_samples_at_a_time(job):
     w = {"W1": gaussian(16, 3, 3, 3, scale=0.1), "W2": gaussian(4, 16, 3, 3, seed=1, scale=0.1)}
     nodes = [node("Conv", ["x", "W1"], ["h"], "c1", pads=[1] * 4), node("Conv", ["h", "W2"], ["y"], "c2", pads=[1] * 4)]

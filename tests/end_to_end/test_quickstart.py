@@ -128,6 +128,7 @@ def test_interrupt_ends_with_130_and_a_word_on_resuming(program, tmp_path):
     assert "resum" in err or "goes on" in err
 
 
+@pytest.mark.usefixtures("product_build")
 def test_help_is_instant(program):
     best = 1e9
     for _ in range(20):
