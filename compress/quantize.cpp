@@ -39,7 +39,8 @@ Status choose_schemes(Session& session) {
     for (const graph::Layer& layer : layers) {
       const std::string address = session.model.graph.address(layer.node);
       std::string reason = quantization::infeasible_reason(session.model.graph, layer, *config.scheme);
-      if (reason.empty() && config.targets.empty() && is_embedding_too(session.model.graph, layer)) {
+      const bool keeps_floats = config.scheme->is_integer_weight() && !config.scheme->is_integer_activation();
+      if (reason.empty() && keeps_floats && config.targets.empty() && is_embedding_too(session.model.graph, layer)) {
         reason =
             "its weight is the embedding too, which few bits harm most; name it in stages.quantize.targets to code "
             "both";

@@ -15,15 +15,19 @@ using graph::Op;
 using graph::ValueId;
 
 // What a reader's input may hold.
-enum class Need { any, no_nan, finite, positive };
+enum class Need { any, no_nan, finite, not_zero, positive };
 
-Need need_of(const Node& node, std::size_t input) {
+Need need_of(const Graph& graph, const Node& node, std::size_t input) {
   switch (node.op) {
     case Op::unknown:
       return Need::any;
     case Op::QuantizeLinear:
-    case Op::DequantizeLinear:
-      return input == 1 ? Need::positive : Need::no_nan;
+    case Op::DequantizeLinear: {
+      if (input != 1) return Need::no_nan;
+      // Scales of weights may be negative: their codes then reach further up.
+      const bool is_weight = node.op == Op::DequantizeLinear && graph.value(node.inputs[0]).is_constant();
+      return is_weight ? Need::not_zero : Need::positive;
+    }
     case Op::Conv:
     case Op::ConvTranspose:
     case Op::Gemm:
@@ -86,15 +90,18 @@ Status check_value(const graph::Value& value, Need need) {
   const Tensor& tensor = *value.constant;
   const auto is_bad = [need](double v) {
     if (need == Need::positive) return !(std::isfinite(v) && v > 0.0);
+    if (need == Need::not_zero) return !(std::isfinite(v) && v != 0.0);
     return need == Need::finite ? !std::isfinite(v) : std::isnan(v);
   };
   const Bad bad = count_bad(tensor, is_bad);
   if (bad.count == 0) return {};
   const std::string name = "\"" + value.name + "\"";
-  if (need == Need::positive) {
-    return input_error("scale " + name + ": expected finite numbers above 0" +
-                       found_text(bad, "NaN, infinite, 0 or negative", tensor.shape()) + " (" +
-                       std::to_string(bad.value) + "). Quantize the model again");
+  if (need == Need::positive || need == Need::not_zero) {
+    const bool is_signed = need == Need::not_zero;
+    return input_error(
+        "scale " + name + ": expected finite numbers " + (is_signed ? "other than 0" : "above 0") +
+        found_text(bad, is_signed ? "NaN, infinite or 0" : "NaN, infinite, 0 or negative", tensor.shape()) + " (" +
+        std::to_string(bad.value) + "). Quantize the model again");
   }
   return input_error((need == Need::finite ? "weight " : "constant ") + name + ": expected finite numbers" +
                      found_text(bad, need == Need::finite ? "NaN or infinite" : "NaN", tensor.shape()) +
@@ -135,7 +142,7 @@ Status require_sound_constants(const Graph& graph, std::vector<std::string>* not
     for (NodeId reader : value.consumers) {
       const Node& node = graph.node(reader);
       for (std::size_t k = 0; k < node.inputs.size(); ++k) {
-        if (node.inputs[k] == id) need = std::max(need, need_of(node, k));
+        if (node.inputs[k] == id) need = std::max(need, need_of(graph, node, k));
       }
     }
     if (need != Need::any) CTK_CHECK(check_value(value, need));

@@ -50,7 +50,7 @@ struct Quantizer {
 };
 
 std::span<const Quantizer> quantizers();
-bool needs_inputs(std::string_view method);  // false for an unknown one
+bool needs_inputs(std::string_view method);                      // false for an unknown one
 Result<const Quantizer*> find_quantizer(std::string_view name);  // errors: config, lists the known
 
 // Errors: config when the scheme's form is not one this build quantizes to (says which are).
