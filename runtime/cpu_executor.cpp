@@ -49,6 +49,7 @@ Result<CpuExecutor::Prepared*> CpuExecutor::prepare(std::span<const Shape> shape
   options.fuse = options_.fuse;
   options.threads = made->threads;
   options.packed = options_.packed;
+  options.caches = options_.caches;
   CTK_TRY(made->plan, make_plan(graph_, options));
   Plan& plan = made->plan;
   made->arena = allocate_aligned(plan.memory.arena_bytes);

@@ -11,6 +11,7 @@
 #include "core/cpu_isa.h"
 #include "graph/graph.h"
 #include "graph/shapes.h"
+#include "runtime/kv_caches.h"
 #include "runtime/memory_plan.h"
 #include "runtime/packed_weights.h"
 #include "runtime/step.h"
@@ -28,6 +29,8 @@ struct PlanOptions {
   bool fuse = true;                  // false: every node its own step (same bits, more memory traffic)
   int threads = 1;                   // scratch is sized for this many
   std::shared_ptr<PackedWeights> packed = std::make_shared<PackedWeights>();  // of this graph; may be shared
+  // Not null: the inputs are the next tokens of a text, and causal Attention sees those before them in these caches.
+  std::shared_ptr<KvCaches> caches = nullptr;
 };
 
 struct SlotInfo {

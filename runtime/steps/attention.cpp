@@ -1,8 +1,9 @@
-// Attention steps: one layer against keys and values written into a cache that lives in the step's scratch. Serves
-// Attention of three dimensions without cache, mask or softcap, which is what checkpoints are read into; other forms
-// run by their float evaluation.
+// Attention steps: one layer against keys and values written into a cache. That cache lives in the step's scratch, or,
+// where a text is read on (PlanOptions::caches), outlives the run. Serves Attention of three dimensions without cache,
+// mask or softcap, which is what checkpoints are read into; other forms run by their float evaluation.
 #include "kernels/attention/attention.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "kernels/select.h"
@@ -52,6 +53,54 @@ class AttentionStep final : public Step {
   }
 };
 
+// The tokens of a run behind those that stand in a cache already.
+class CachedAttentionStep final : public Step {
+ public:
+  const kernels::AttentionRow* kernel = nullptr;
+  kernels::Attention shape;  // pointers, past and context missing
+  std::shared_ptr<KvCaches> caches;
+
+  Status run(const RunContext& context) override {
+    const kernels::CacheShape& cache = shape.cache.shape;
+    if (caches->tokens + shape.queries > cache.capacity) return internal_error("more tokens than the cache holds");
+    kernels::KvAppend append;
+    append.cache = shape.cache;
+    append.first = caches->tokens;
+    append.tokens = shape.queries;
+    append.keys = context.at<const float>(reads[1]);
+    append.values = context.at<const float>(reads[2]);
+    append.key_stride = cache.kv_heads * cache.key_size;
+    append.value_stride = cache.kv_heads * cache.value_size;
+    kernels::append_kv(*kernel, append);
+    kernels::Attention a = shape;
+    a.past = caches->tokens;
+    a.context = caches->tokens + shape.queries;
+    a.q = context.at<const float>(reads[0]);
+    a.y = context.at<float>(writes[0]);
+    kernels::attention(*kernel, a, context.scratch);
+    return {};
+  }
+};
+
+// Few lines are cut by keys where there are many of them, else by lines: memory for either.
+std::size_t most_scratch(const kernels::AttentionRow& row, kernels::Attention a) {
+  a.context = a.cache.shape.capacity;
+  const std::size_t longest = kernels::attention_scratch_bytes(row, a);
+  a.context = std::min(a.cache.shape.capacity, kernels::Attention::kChunk);
+  return std::max(longest, kernels::attention_scratch_bytes(row, a));
+}
+
+Result<std::unique_ptr<Step>> cached_step(const PlanBuilder& builder, graph::NodeId id, const AttentionStep& whole) {
+  const kernels::CacheShape& cache = whole.shape.cache.shape;
+  auto step = std::make_unique<CachedAttentionStep>();
+  step->kernel = whole.kernel;
+  step->shape = whole.shape;
+  step->caches = builder.options().caches;
+  CTK_TRY(step->shape.cache, step->caches->of(id, cache.kv_heads, cache.key_size, cache.value_size));
+  step->scratch_bytes = most_scratch(*step->kernel, step->shape);
+  return std::unique_ptr<Step>(std::move(step));
+}
+
 // Null where the kernel does not serve the node.
 std::unique_ptr<AttentionStep> served_step(const PlanBuilder& builder, const Node& node) {
   const auto is_given = [&](std::size_t i) { return i < node.inputs.size() && node.inputs[i].is_valid(); };
@@ -88,17 +137,32 @@ std::unique_ptr<AttentionStep> served_step(const PlanBuilder& builder, const Nod
 Result<bool> make_attention_steps(PlanBuilder& builder, graph::NodeId id) {
   const Node& node = builder.graph().node(id);
   if (node.op != Op::Attention) return false;
-  std::unique_ptr<AttentionStep> step = served_step(builder, node);
-  if (step == nullptr) return false;
+  std::unique_ptr<AttentionStep> whole = served_step(builder, node);
+  const bool is_continued = builder.options().caches != nullptr;
+  if (is_continued && (whole == nullptr || whole->batch != 1 || !whole->shape.is_causal)) {
+    return input_error(
+        "expected causal attention of one text, of three dimensions without cache, mask or softcap, found another "
+        "form. Text is generated with decoders as checkpoints are read into");
+  }
+  if (whole == nullptr) return false;
+  std::vector<int> reads;
   for (std::size_t i = 0; i < 3; ++i) {
     CTK_TRY(const int slot, builder.need(node.inputs[i], Form::native, Layout::plain));
-    step->reads.push_back(slot);
+    reads.push_back(slot);
   }
-  step->kernel = &kernels::select(kernels::attention_rows(), builder.isas());
-  step->label = "attention";
-  step->row = step->kernel->name;
-  step->scratch_bytes =
-      step->key_bytes() + step->value_bytes() + kernels::attention_scratch_bytes(*step->kernel, step->shape);
+  whole->kernel = &kernels::select(kernels::attention_rows(), builder.isas());
+  whole->scratch_bytes =
+      whole->key_bytes() + whole->value_bytes() + kernels::attention_scratch_bytes(*whole->kernel, whole->shape);
+  const std::string row = whole->kernel->name;
+  std::unique_ptr<Step> step;
+  if (is_continued) {
+    CTK_TRY(step, cached_step(builder, id, *whole));
+  } else {
+    step = std::move(whole);
+  }
+  step->label = is_continued ? "attention_cached" : "attention";
+  step->row = row;
+  step->reads = std::move(reads);
   step->writes.push_back(builder.define(node.outputs[0], Form::native, Layout::plain));
   builder.add_step(std::move(step), id);
   return true;
