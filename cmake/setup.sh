@@ -10,7 +10,7 @@ what=${1:-}
 with_tests=OFF
 [ "$what" = "--tests" ] && with_tests=ON
 
-packages="g++ ninja-build pkg-config python3-venv protobuf-compiler libprotobuf-dev libyaml-cpp-dev libcli11-dev \
+packages="g++ ninja-build pkg-config python3-venv python3-dev protobuf-compiler libprotobuf-dev libyaml-cpp-dev libcli11-dev \
 nlohmann-json3-dev zlib1g-dev libjpeg62-turbo-dev libpng-dev coinor-libcbc-dev libxxhash-dev libmd-dev \
 libpcre2-dev"
 [ -n "$what" ] && packages="$packages libgtest-dev libsimde-dev binutils"
@@ -47,10 +47,12 @@ if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
 fi
 
 build=build/release
-if [ ! -f $build/build.ninja ] || ! grep -q "CTK_BUILD_TESTS:BOOL=$with_tests" $build/CMakeCache.txt; then
+python=$PWD/.venv/bin/python3
+is_ours() { [ -f $build/build.ninja ] && grep -q "^Python_EXECUTABLE:[A-Z]*=$python$" $build/CMakeCache.txt; }
+if ! is_ours || ! grep -q "CTK_BUILD_TESTS:BOOL=$with_tests" $build/CMakeCache.txt; then
   # Once tests are configured they stay, so that switching between the two targets rebuilds nothing.
-  if [ "$with_tests" = ON ] || [ ! -f $build/build.ninja ]; then
-    cmake --preset release -DCTK_BUILD_TESTS=$with_tests -DPython_EXECUTABLE="$PWD/.venv/bin/python3" >/dev/null
+  if [ "$with_tests" = ON ] || ! is_ours; then
+    cmake --preset release -DCTK_BUILD_TESTS=$with_tests -DPython_EXECUTABLE="$python" >/dev/null
   fi
 fi
 if [ "$with_tests" = ON ]; then

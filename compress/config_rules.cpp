@@ -20,6 +20,7 @@ class Rules {
     prune();
     oracles();
     text();
+    idle_keys();
   }
 
  private:
@@ -214,11 +215,48 @@ class Rules {
     }
   }
 
+  // Numbers of pictures and arrays mean nothing to tokens, and tokens have no class.
+  void text_only(const std::string& at) {
+    for (const char* key : {".scale", ".zero_point", ".mean", ".std"}) {
+      if (values_.has(at + key)) problem(at + key, "expected keys of text only beside context, found this one. Remove it.");
+    }
+    const std::string* metric = values_.get<std::string>(at + ".metric");
+    if (metric != nullptr && (*metric == "top1" || *metric == "top5"))
+      problem(at + ".metric", "expected perplexity, kl, agreement, mse or sqnr_db for text, found \"" + *metric +
+                                  "\", which needs labels. Choose one of them.");
+    const std::string* model = values_.get<std::string>("model");
+    if (model != nullptr && model->ends_with(".gguf") && !values_.has(at + ".tokenizer"))
+      problem(at + ".context", "expected a tokenizer beside it, since the vocabulary inside a .gguf file is not read for "
+                               "texts yet, found none. Add tokenizer: with the path of a tokenizer.json.");
+  }
+
+  // Keys that parse and would do nothing yet are refused before work, as names without their code are.
+  void idle_keys() {
+    const auto lacks = [&](const std::string& path, const std::string& what, const std::string& needed) {
+      const auto given = values_.values.find(path);
+      const auto section = values_.sections.find(path);
+      const bool is_value = given != values_.values.end();
+      values_.unavailable.push_back({is_value ? given->second.where : section->second.first,
+                                     is_value ? given->second.shown_path : section->second.second,
+                                     what + " needs " + needed + ", which this version does not have yet"});
+    };
+    const std::int64_t* finalists = values_.get<std::int64_t>("stages.search.finalists");
+    if (finalists != nullptr && *finalists > 1)
+      lacks("stages.search.finalists", "finalists: " + std::to_string(*finalists), "the comparison of whole candidates");
+    const std::string* groups = values_.get<std::string>("stages.search.groups");
+    if (groups != nullptr && *groups == "none")
+      lacks("stages.search.groups", "groups: none", "layers that share a weight with codes of their own");
+    if (values_.has_section("data.select")) lacks("data.select", "data.select", "gates and finalists that compare on it");
+  }
+
   // Keys of text come with the length of a window, and perplexity with text.
   void text() {
     for (const char* split : {"train", "calibrate", "score", "select", "evaluate"}) {
       const std::string at = std::string("data.") + split;
-      if (values_.has(at + ".context")) continue;
+      if (values_.has(at + ".context")) {
+        text_only(at);
+        continue;
+      }
       for (const char* key : {".windows", ".lines", ".bos", ".tokenizer"}) {
         if (values_.has(at + key))
           problem(at + key,

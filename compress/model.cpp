@@ -53,7 +53,9 @@ Status compare_functions(LoadedModel& model) {
     const auto b = after[o].values<float>();
     for (std::size_t i = 0; i < a.size(); ++i) {
       largest = std::max(largest, std::abs(static_cast<double>(a[i])));
-      difference = std::max(difference, std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])));
+      const double miss = std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
+      const bool are_alike = std::isnan(a[i]) && std::isnan(b[i]);  // max() would drop a NaN
+      if (!are_alike && !(miss <= difference)) difference = std::isnan(miss) ? HUGE_VAL : miss;
     }
     if (largest > 0) model.rewrite_error = std::max(model.rewrite_error, difference / largest);
   }

@@ -158,6 +158,7 @@ Result<exporter::Report> run_pipeline(const PipelineConfig& config, const RunOpt
   const Status status = run_stages(session);
   if (status) {
     CTK_CHECK(finish(session));
+    if (auto kept = require_met_budgets(session); !kept) return std::move(kept).error();
     return session.report;
   }
   // Files under their final names are never left without a report that says what became of them.

@@ -100,7 +100,7 @@ Status open_splits(Session& session) {
   const bool fits_inputs = config.quantize && quantization::needs_inputs(config.quantize->method);
   request.draw_calibrate = config.has_stage("calibrate") || fits_inputs ? request.draw_calibrate : 0;
   request.draw_score = config.has_stage("sensitivity") ? request.draw_score : 0;
-  request.draw_select = config.has_stage("search") ? request.draw_select : 0;
+  request.draw_select = 0;  // nothing compares on it yet: see config_rules
   if (request.train || request.calibrate || request.score || request.select || request.evaluate) {
     auto ranked = require_known_ranks(session.model.graph);
     if (!ranked) return std::move(ranked).error().with_context(config.model);

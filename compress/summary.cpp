@@ -138,6 +138,19 @@ void warn_of_unmeasured_budgets(Session& session) {
   if (config.budget.size && !config.has_stage("export")) warn("size", "export");
 }
 
+Status require_met_budgets(const Session& session) {
+  std::string missed;
+  for (const exporter::BudgetRow& row : session.report.budget) {
+    if (!row.met || *row.met || row.name == "metric_drop") continue;  // that one is the gate's
+    const std::string kind = row.unit == "bytes" ? "B" : row.unit;
+    missed += (missed.empty() ? "" : "; ") + row.name + ": expected at most " +
+              search::format_amount(*row.limit, kind) + ", measured " + search::format_amount(*row.measured, kind);
+  }
+  if (missed.empty()) return {};
+  return Error{ErrorCode::budget_infeasible, "budget: " + missed + ". The files and the report are in \"" +
+                                                 session.output + "\"; raise the budget, or allow the search more schemes"};
+}
+
 void fill_budget_rows(Session& session) {
   exporter::Report& report = session.report;
   const BudgetConfig& budget = session.config.budget;

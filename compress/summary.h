@@ -27,5 +27,7 @@ Status require_reachable_latency(Session& session);
 void warn_of_unmeasured_budgets(Session& session);
 // report.budget from limits, predictions and measurements.
 void fill_budget_rows(Session& session);
+// Errors: budget_infeasible: a limit that the measured result does not keep; files and report stay.
+Status require_met_budgets(const Session& session);
 
 }  // namespace ctk::pipeline

@@ -37,14 +37,13 @@ Section summary(const Report& report) {
 
 Section budgets(const Report& report) {
   Section section{"Budgets",
-                  "Predicted: from sums over layers, before the whole was measured. Price: loss saved for each unit "
-                  "the limit is raised.",
-                  {"budget", "limit", "predicted", "measured", "met", "price"},
+                  "Predicted: from sums over layers, before the whole was measured.",
+                  {"budget", "limit", "predicted", "measured", "met"},
                   {},
-                  {false, true, true, true, false, true}};
+                  {false, true, true, true, false}};
   for (const BudgetRow& row : report.budget) {
     section.rows.push_back({row.name, format_budget_figure(row, row.limit), format_budget_figure(row, row.predicted),
-                            format_budget_figure(row, row.measured), yes_no(row.met), shown(row.price, format_number)});
+                            format_budget_figure(row, row.measured), yes_no(row.met)});
   }
   return section;
 }

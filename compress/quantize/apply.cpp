@@ -172,6 +172,23 @@ std::string beyond_half(const graph::Value& value) {
   return "";
 }
 
+// Why fp16 scales cannot reach a weight; empty when they can.
+std::string beyond_half_scales(const graph::Value& value, const QuantScheme& scheme) {
+  if (!value.constant || value.constant->dtype() != DType::f32) return "";
+  float smallest = 0, largest = 0;
+  for (float v : value.constant->values<float>()) {
+    smallest = std::min(smallest, v);
+    largest = std::max(largest, v);
+  }
+  const float steps = static_cast<float>(scheme.is_affine ? (1 << scheme.weight_bits) - 1
+                                                          : highest_code(scheme.weight_bits));
+  const float reach = scheme.is_affine ? largest - smallest : std::max(largest, -smallest);
+  if (reach / steps <= 65504.0f) return "";
+  char text[40];
+  std::snprintf(text, sizeof text, "%.3g", static_cast<double>(std::max(largest, -smallest)));
+  return "weight \"" + value.name + "\" holds numbers up to " + text + ", which need scales beyond fp16 (65504)";
+}
+
 Status halve_weight(Graph& graph, const Layer& layer, LayerOutcome& outcome) {
   graph::Value& value = graph.value(layer.weight);
   QuantTensor halves;
@@ -199,6 +216,10 @@ Status halve_weight(Graph& graph, const Layer& layer, LayerOutcome& outcome) {
 
 std::string infeasible_reason(const Graph& graph, const Layer& layer, const QuantScheme& scheme) {
   if (auto known = require_known_form(scheme); !known) return known.error().message;
+  if (scheme.is_integer_weight() && !scheme.is_integer_activation()) {
+    const std::string reason = beyond_half_scales(graph.value(layer.weight), scheme);
+    if (!reason.empty()) return reason;
+  }
   if (scheme.weight_bits == 16) {
     const std::string reason = beyond_half(graph.value(layer.weight));
     if (!reason.empty()) return reason;

@@ -11,34 +11,64 @@ namespace ctk::graph::hf {
 
 using nlohmann::json;
 
-Result<json> parse_json(std::string_view text, std::size_t max_depth) {
-  std::vector<std::set<std::string>> keys;
-  std::string twice;
+namespace {
+
+// Looks at depth and keys and keeps nothing: the parser's own callback, which could drop values as they come, walks all
+// earlier members of an object at the end of each.
+class Watch final : public nlohmann::json_sax<json> {
+ public:
+  explicit Watch(std::size_t max_depth) : max_depth_(max_depth) {}
+
   bool is_too_deep = false;
-  // False drops a value before it is kept, so that what is refused anyway takes no memory.
-  const auto watch = [&](int depth, json::parse_event_t event, json& parsed) {
-    if (static_cast<std::size_t>(depth) >= max_depth &&
-        (event == json::parse_event_t::object_start || event == json::parse_event_t::array_start)) {
-      is_too_deep = true;
-    }
-    if (event == json::parse_event_t::object_start) keys.emplace_back();
-    if (event == json::parse_event_t::object_end && !keys.empty()) keys.pop_back();
-    if (event == json::parse_event_t::key && !keys.empty()) {
-      const auto& key = parsed.get_ref<const std::string&>();
-      if (!keys.back().insert(key).second && twice.empty()) twice = key;
-    }
-    return !is_too_deep && twice.empty();
-  };
-  json value;
-  try {
-    value = json::parse(text.begin(), text.end(), watch);
-  } catch (const json::exception& error) {
+  std::string twice, problem;
+
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool start_object(std::size_t) override { return enter(); }
+  bool start_array(std::size_t) override { return enter(); }
+  bool end_object() override { return leave(); }
+  bool end_array() override { return leave(); }
+  bool key(string_t& name) override {
+    if (!keys_.back().insert(name).second) twice = name;
+    return twice.empty();
+  }
+  bool parse_error(std::size_t, const std::string&, const json::exception& error) override {
     // "[json.exception.parse_error.101] parse error at line 1, column 4: ..."
     const std::string what = error.what();
     const auto bracket = what.find("] ");
-    return input_error(
-        "expected JSON, found: " + printable(bracket == std::string::npos ? what : what.substr(bracket + 2)) +
-        ". Download the file again");
+    problem = bracket == std::string::npos ? what : what.substr(bracket + 2);
+    return false;
+  }
+
+ private:
+  bool enter() {
+    is_too_deep = keys_.size() >= max_depth_;
+    keys_.emplace_back();
+    return !is_too_deep;
+  }
+  bool leave() {
+    keys_.pop_back();
+    return true;
+  }
+
+  std::size_t max_depth_;
+  std::vector<std::set<std::string>> keys_;  // of the objects and lists around
+};
+
+}  // namespace
+
+Result<json> parse_json(std::string_view text, std::size_t max_depth) {
+  Watch watch(max_depth);
+  json::sax_parse(text.begin(), text.end(), &watch);
+  const bool is_too_deep = watch.is_too_deep;
+  const std::string& twice = watch.twice;
+  if (!watch.problem.empty()) {
+    return input_error("expected JSON, found: " + printable(watch.problem) + ". Download the file again");
   }
   if (is_too_deep) {
     return input_error("expected JSON nested at most " + std::to_string(max_depth) +
@@ -46,6 +76,12 @@ Result<json> parse_json(std::string_view text, std::size_t max_depth) {
   }
   if (!twice.empty()) {
     return input_error("expected every key once, found \"" + printable(twice) + "\" twice. Remove one of the two");
+  }
+  json value;
+  try {
+    value = json::parse(text.begin(), text.end());
+  } catch (const json::exception& error) {  // a number beyond double
+    return input_error("expected JSON, found: " + printable(std::string(error.what())) + ". Download the file again");
   }
   if (!value.is_object()) return input_error("expected a JSON object, found " + shown(value) + ". Check the file");
   return value;

@@ -1,6 +1,7 @@
 #include "compress/bench.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <map>
 #include <set>
@@ -61,7 +62,7 @@ TEST(LoadProbe, LoadsRunsAndWeighsABundle) {
   ASSERT_TRUE(probe) << probe.error().message;
   graph::Graph graph = build_chain({"small", 8, 16, 3, 1});
   ASSERT_TRUE(quantize_network(graph));
-  const std::string path = testing::TempDir() + "load_probe.ctkb";
+  const std::string path = testing::TempDir() + std::to_string(::getpid()) + "_load_probe.ctkb";
   ASSERT_TRUE(exporter::write_bundle(graph, path));
   const auto figure = probe->load(path, {1, 8, 16, 16}, 2);
   ASSERT_TRUE(figure) << figure.error().message;

@@ -1,6 +1,7 @@
 #include "graph/gguf/container.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <filesystem>
@@ -241,7 +242,7 @@ TEST(GgufWrite, RefusesWhatNoReaderWouldTake) {
 }
 
 TEST(GgufWrite, LeavesNothingBehindOnFailure) {
-  const std::string path = ::testing::TempDir() + "gguf_failed.gguf";
+  const std::string path = ::testing::TempDir() + std::to_string(::getpid()) + "_gguf_failed.gguf";
   const auto failing = [](const Sink&) { return Status(input_error("no more")); };
   EXPECT_FALSE(write_file({}, {{"a", find_block_type("F32"), {1}, failing}}, path).has_value());
   EXPECT_FALSE(std::filesystem::exists(path));
@@ -249,7 +250,7 @@ TEST(GgufWrite, LeavesNothingBehindOnFailure) {
 }
 
 TEST(GgufContainer, OpenNamesTheFile) {
-  const std::string path = ::testing::TempDir() + "gguf_b c.gguf";
+  const std::string path = ::testing::TempDir() + std::to_string(::getpid()) + "_gguf_b c.gguf";
   ASSERT_TRUE(ctk::write_file(path, small_file()).has_value());
   EXPECT_TRUE(File::open(path).has_value());
   ASSERT_TRUE(ctk::write_file(path, std::string_view("GG")).has_value());
