@@ -1,6 +1,7 @@
 #include "calibrate/reverse/matrix.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "calibrate/packed_matrix.h"
 #include "core/parallel.h"
@@ -9,14 +10,19 @@ namespace ctk::calibrate {
 
 void add_product(const float* a, const float* b, std::size_t m, std::size_t n, std::size_t k, float* c) {
   if (m == 0 || n == 0 || k == 0) return;
-  // Columns in blocks, so that packing is shared out as well.
-  constexpr std::size_t kColumns = 192;
-  parallel_for((n + kColumns - 1) / kColumns, 1, [&](std::size_t begin, std::size_t end) {
+  constexpr std::size_t kColumns = 192, kRows = 192;
+  const std::size_t column_blocks = (n + kColumns - 1) / kColumns, row_blocks = (m + kRows - 1) / kRows;
+  std::vector<std::unique_ptr<PackedMatrix>> packed(column_blocks);
+  parallel_for(column_blocks, 1, [&](std::size_t begin, std::size_t end) {
     for (std::size_t block = begin; block < end; ++block) {
-      const std::size_t first = block * kColumns, count = std::min(kColumns, n - first);
-      PackedMatrix packed(count, k);
-      packed.pack(b + first * k);
-      packed.multiply(a, k, m, c + first, n, true);
+      packed[block] = std::make_unique<PackedMatrix>(std::min(kColumns, n - block * kColumns), k);
+      packed[block]->pack(b + block * kColumns * k);
+    }
+  });
+  parallel_for(column_blocks * row_blocks, 1, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t work = begin; work < end; ++work) {
+      const std::size_t column = work / row_blocks, row = work % row_blocks * kRows;
+      packed[column]->multiply(a + row * k, k, std::min(kRows, m - row), c + row * n + column * kColumns, n, true);
     }
   });
 }

@@ -1,5 +1,6 @@
 #include "calibrate/reverse/weight_gradient.h"
 
+#include <algorithm>
 #include <string>
 
 #include "calibrate/reverse/matrix.h"
@@ -68,6 +69,12 @@ Result<std::vector<float>> of_convolution(const graph::Node& node, const Shape& 
   return result;
 }
 
+Error unknown_layer(const graph::Graph& graph, const graph::Layer& layer) {
+  return input_error(printable(graph.address(layer.node)) + ": expected Conv, Gemm or MatMul, found " +
+                     printable(graph.node(layer.node).op_type) +
+                     ". Leave it float with `ignore`, or choose sensitivity metric kl.");
+}
+
 }  // namespace
 
 Result<std::vector<float>> weight_gradient(const graph::Graph& graph, const graph::Layer& layer, const Tensor& input,
@@ -87,9 +94,29 @@ Result<std::vector<float>> weight_gradient(const graph::Graph& graph, const grap
       return result;
     }
     default:
-      return input_error(printable(graph.address(layer.node)) + ": expected Conv, Gemm or MatMul, found " +
-                         printable(node.op_type) + ". Choose a sensitivity metric without gradients, such as kl.");
+      return unknown_layer(graph, layer);
   }
+}
+
+Result<std::vector<float>> layer_rows(const graph::Graph& graph, const graph::Layer& layer, const Tensor& input) {
+  const graph::Node& node = graph.node(layer.node);
+  const auto values = input.values<float>();
+  if (node.op == graph::Op::Gemm || node.op == graph::Op::MatMul)
+    return std::vector<float>(values.begin(), values.end());
+  if (node.op != graph::Op::Conv) return unknown_layer(graph, layer);
+  const Shape &x = input.shape(), &w = graph.value(layer.weight).constant->shape();
+  CTK_TRY(const graph::Window window, graph::window_of(node, x, std::span(w).subspan(2)));
+  const WindowSizes sizes(window);
+  const auto groups = static_cast<std::size_t>(node.attributes.get_int("group", 1));
+  const auto in = static_cast<std::size_t>(w[1]), samples = static_cast<std::size_t>(x[0]), k = in * sizes.taps;
+  std::vector<float> rows(groups * samples * sizes.places * k);
+  for (std::size_t block = 0; block < samples * groups; ++block) {
+    const std::size_t n = block / groups, group = block % groups;
+    const std::vector<float> columns = patch_columns(sizes, values.data() + block * in * sizes.image, in);
+    const std::vector<float> own = transposed(columns.data(), k, sizes.places);
+    std::copy(own.begin(), own.end(), rows.begin() + static_cast<std::ptrdiff_t>((group * samples + n) * own.size()));
+  }
+  return rows;
 }
 
 }  // namespace ctk::calibrate

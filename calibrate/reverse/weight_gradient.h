@@ -16,4 +16,8 @@ namespace ctk::calibrate {
 Result<std::vector<float>> weight_gradient(const graph::Graph& graph, const graph::Layer& layer, const Tensor& input,
                                            const Tensor& gradient);
 
+// Rows that the layer multiplies with its weight, group after group: [groups][rows or places of all samples,
+// reduction]. Errors: as weight_gradient().
+Result<std::vector<float>> layer_rows(const graph::Graph& graph, const graph::Layer& layer, const Tensor& input);
+
 }  // namespace ctk::calibrate
