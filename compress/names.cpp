@@ -2,6 +2,7 @@
 
 #include "calibrate/observer.h"
 #include "compress/quantize/quantizers.h"
+#include "compress/sensitivity/metrics.h"
 #include "data/metric.h"
 #include "export/formats.h"
 #include "search/solvers/solvers.h"
@@ -42,17 +43,21 @@ constexpr NameRow kSchemes[] = {
     {"w4a16_g64_affine", "", "4-bit weights, a scale and a zero point per 64 inputs; float activations"},
 };
 
-constexpr NameRow kSensitivityMetrics[] = {
-    {"kl", "", "Kullback-Leibler divergence of the outputs from float, in nats"},
-    {"fisher", kTrainer, "squared gradients times squared rounding error"},
-};
-
 // What is computed stands in the tables of the folders that compute it; what is known by name only is added here.
 template <class Table>
 std::vector<NameRow> merged(const Table& table, std::span<const NameRow> known) {
   std::vector<NameRow> rows;
   for (const auto& row : table) rows.push_back({row.name, "", row.what});
   rows.insert(rows.end(), known.begin(), known.end());
+  return rows;
+}
+
+const std::vector<NameRow>& sensitivity_metric_rows() {
+  static const std::vector<NameRow> rows = [] {
+    std::vector<NameRow> all;
+    for (const SensitivityMetric& metric : sensitivity_metrics()) all.push_back({metric.name, "", metric.formula});
+    return all;
+  }();
   return rows;
 }
 
@@ -129,7 +134,7 @@ std::span<const NameRow> names(NameKind kind) {
     case NameKind::observer:
       return observer_rows();
     case NameKind::sensitivity_metric:
-      return kSensitivityMetrics;
+      return sensitivity_metric_rows();
     case NameKind::solver:
       return solver_rows();
     case NameKind::quantizer:

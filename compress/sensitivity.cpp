@@ -1,13 +1,10 @@
-// The sensitivity stage: how much the outputs move when one layer alone takes one scheme.
-// loss(layer, scheme) = mean over score samples of KL(softmax(float outputs) || softmax(outputs)), in nats.
-// Cost: layers x schemes passes over the score split, with the integer kernels that will run the result. What is scored
-// is kept at once, so that a stopped run goes on at the next layer.
+// The sensitivity stage: what each layer costs under each scheme, by the metric of the pipeline file
+// (sensitivity/metrics.h). Layers are scored alone, everything else float.
 #include <nlohmann/json.hpp>
 
-#include <chrono>
-#include <map>
-
 #include "compress/patterns.h"
+#include "compress/sensitivity/metrics.h"
+#include "compress/sensitivity/score_store.h"
 #include "compress/session.h"
 #include "compress/summary.h"
 #include "core/file.h"
@@ -18,82 +15,30 @@ namespace {
 
 using nlohmann::json;
 
-// Scores of this fingerprint that are known already, by (layer, scheme): a run that was stopped, or one that left other
-// layers out, has them. Kept on disk while the stage works.
-class ScoreStore {
- public:
-  ScoreStore(const ArtifactCache& cache, std::string fingerprint)
-      : cache_(cache), fingerprint_(std::move(fingerprint)), saved_(Clock::now()) {
-    const auto text = cache_.get("scores", fingerprint_);
-    const json rows = text ? json::parse(*text, nullptr, false) : json::array();
-    for (const json& row : rows.is_array() ? rows : json::array()) rows_[{row["layer"], row["scheme"]}] = row;
-  }
-
-  const json* find(const std::string& layer, const std::string& scheme) const {
-    const auto found = rows_.find({layer, scheme});
-    return found == rows_.end() ? nullptr : &found->second;
-  }
-
-  Status add(const std::string& layer, const std::string& scheme, json row) {
-    rows_[{layer, scheme}] = std::move(row);
-    return Clock::now() - saved_ < std::chrono::seconds(2) ? Status() : save();
-  }
-
-  Status save() {
-    saved_ = Clock::now();
-    json rows = json::array();
-    for (const auto& [key, row] : rows_) rows.push_back(row);
-    return cache_.put("scores", fingerprint_, rows.dump());
-  }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  const ArtifactCache& cache_;
-  std::string fingerprint_;
-  std::map<std::pair<std::string, std::string>, json> rows_;
-  Clock::time_point saved_;
-};
-
-Result<json> score_one(Session& session, const std::string& address, const QuantScheme& scheme,
-                       const OutputCache& reference) {
-  graph::Graph candidate = session.model.graph.clone();
-  CTK_TRY(const auto applied,
-          quantization::apply_schemes(candidate, {{address, scheme}}, session.ranges, session.plain_options()));
-  CTK_TRY(const Evaluation result, evaluate(candidate, *session.splits.score, "", &reference));
-  return json{{"layer", address},
-              {"scheme", to_string(scheme)},
-              {"loss", result.kl.value},
-              {"standard_error", result.kl.standard_error}};
-}
-
 Result<std::string> score_all(Session& session, const std::vector<std::string>& addresses,
                               const std::vector<bool>& is_free, ScoreStore& store) {
   const graph::Graph& graph = session.model.graph;
   const std::vector<graph::Layer> layers = graph::layers_of(graph);
-  std::optional<OutputCache> reference;
-  json rows = json::array();
-  std::int64_t done = 0;
+  std::vector<Candidate> candidates;
   for (std::size_t i = 0; i < layers.size(); ++i) {
     for (const QuantScheme& scheme : allowed_schemes(session.config)) {
-      session.advance(++done);
       if (!is_free[i] || scheme == QuantScheme{} || !quantization::infeasible_reason(graph, layers[i], scheme).empty())
         continue;
-      const std::string name = to_string(scheme);
-      if (store.find(addresses[i], name) == nullptr) {
-        if (!reference) {
-          CTK_TRY(reference, collect_outputs(graph, *session.splits.score, session.output + "/.cache"));
-        }
-        CTK_TRY(json row, score_one(session, addresses[i], scheme, *reference));
-        CTK_CHECK(store.add(addresses[i], name, std::move(row)));
-      }
-      rows.push_back(*store.find(addresses[i], name));
+      candidates.push_back({layers[i], addresses[i], scheme});
     }
   }
-  if (reference) CTK_CHECK(store.save());
-  return json{{"metric", "kl"},
-              {"formula", "mean over samples of KL(softmax(float) || softmax(quantized)), nats"},
-              {"scores", rows}}
-      .dump(1);
+  CTK_TRY(const SensitivityMetric* metric, find_sensitivity_metric(session.config.sensitivity->metric));
+  json rows = json::array();
+  if (!candidates.empty()) {
+    CTK_TRY(const std::vector<Score> scores, metric->score({session, candidates, store}));
+    for (const Score& score : scores) {
+      rows.push_back({{"layer", score.layer},
+                      {"scheme", score.scheme},
+                      {"loss", score.loss},
+                      {"standard_error", score.standard_error}});
+    }
+  }
+  return json{{"metric", metric->name}, {"formula", metric->formula}, {"scores", rows}}.dump(1);
 }
 
 Status restore(Session& session, const std::string& text) {

@@ -77,6 +77,7 @@ const std::vector<Kind>& kinds() {
       {"schemes", [] { return named(NameKind::scheme); }},
       {"observers", [] { return named(NameKind::observer); }},
       {"quantizers", [] { return named(NameKind::quantizer); }},
+      {"sensitivity", [] { return named(NameKind::sensitivity_metric); }},
       {"solvers", [] { return named(NameKind::solver); }},
       {"formats", [] { return named(NameKind::format); }},
       {"metrics", [] { return named(NameKind::metric); }},

@@ -1,0 +1,30 @@
+// Scores of this fingerprint that are known already, by (layer, scheme): a run that was stopped, or one that left other
+// layers out, has them. Kept on disk while the stage works.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <string>
+
+#include "compress/session.h"
+
+namespace ctk::pipeline {
+
+class ScoreStore {
+ public:
+  ScoreStore(const ArtifactCache& cache, std::string fingerprint);
+
+  const Score* find(const std::string& layer, const std::string& scheme) const;
+  // Saved every other second.
+  Status add(Score score);
+  Status save();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  const ArtifactCache& cache_;
+  std::string fingerprint_;
+  std::map<std::pair<std::string, std::string>, Score> scores_;
+  Clock::time_point saved_;
+};
+
+}  // namespace ctk::pipeline
