@@ -87,8 +87,6 @@ const std::vector<NameRow>& quantizer_rows() {
 
 constexpr NameRow kMoreFormats[] = {
     {"report", "", "report.json, report.md, report.html (always written)"},
-    {"onnx_nbits", "the MatMulNBits writer", "ONNX with MatMulNBits"},
-    {"safetensors", "the compressed-tensors writer", "compressed-tensors checkpoint"},
     {"standalone", "the C++ writer", "one C++ file without dependencies"},
 };
 const std::vector<NameRow>& format_rows() {

@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <set>
 #include <string_view>
 
 #include "core/file.h"
@@ -48,13 +49,18 @@ bool is_unused(const fs::path& folder, std::error_code& error) {
   return true;
 }
 
+void add_names(const exporter::Format& format, std::vector<std::string>& names) {
+  names.emplace_back(format.file_name);
+  names.insert(names.end(), format.other_names.begin(), format.other_names.end());
+}
+
 std::vector<std::string> written_files(const PipelineConfig& config) {
   std::vector<std::string> names{kOwnerFile};
   for (const std::string_view name : kReportFiles)
     if (name != kScoresFile || config.has_stage("sensitivity")) names.emplace_back(name);
   if (!config.exports) return names;
   for (const std::string& name : config.exports->formats) {
-    if (const auto format = exporter::find_format(name)) names.emplace_back((*format)->file_name);
+    if (const auto format = exporter::find_format(name)) add_names(**format, names);
   }
   return names;
 }
@@ -73,13 +79,17 @@ bool is_torn(std::string_view name, std::string_view file) {
 // Removes what killed runs left of files under the names of ours; whatever else lies in the folder is not touched.
 void remove_torn_files(const std::string& output) {
   std::vector<std::string> names(kReportFiles.begin(), kReportFiles.end());
-  for (const exporter::Format& format : exporter::formats()) names.emplace_back(format.file_name);
+  for (const exporter::Format& format : exporter::formats()) add_names(format, names);
+  std::set<std::string> folders{""};
+  for (const std::string& name : names) folders.insert(fs::path(name).parent_path().string());
   std::vector<fs::path> torn;
   std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(output, error)) {
-    const std::string name = entry.path().filename();
-    if (std::any_of(names.begin(), names.end(), [&](const std::string& file) { return is_torn(name, file); }))
-      torn.push_back(entry.path());
+  for (const std::string& folder : folders) {
+    for (const fs::directory_entry& entry : fs::directory_iterator(fs::path(output) / folder, error)) {
+      const std::string name = (fs::path(folder) / entry.path().filename()).string();
+      if (std::any_of(names.begin(), names.end(), [&](const std::string& file) { return is_torn(name, file); }))
+        torn.push_back(entry.path());
+    }
   }
   // All in .cache is ours.
   for (const fs::directory_entry& entry : fs::directory_iterator(output + "/.cache", error)) {

@@ -20,8 +20,8 @@ std::string budget_format(const PipelineConfig& config) {
 Result<std::size_t> file_bytes(const graph::Graph& graph, const std::string& format, const std::string& model) {
   if (format == "bundle") return exporter::bundle_bytes(graph);
   CTK_TRY(const exporter::Format* row, exporter::find_format(format));
-  CTK_TRY(const std::string bytes, row->serialize(graph, model));
-  return bytes.size();
+  CTK_TRY(const exporter::Written written, row->write(graph, model));
+  return written.files[0].bytes.size();
 }
 
 }  // namespace ctk::pipeline

@@ -5,26 +5,49 @@
 #include "export/bundle.h"
 #include "export/gguf.h"
 #include "export/onnx_float.h"
+#include "export/onnx_nbits.h"
 #include "export/onnx_qdq.h"
+#include "export/safetensors.h"
 
 namespace ctk::exporter {
 namespace {
 
-Result<std::string> serialize_bundle(const graph::Graph& graph, const std::string&) {
-  return bundle_of(graph);
+constexpr std::string_view kBundle = "model.ctkb", kQdq = "model_qdq.onnx", kOnnx = "model.onnx",
+                           kNbits = "model_nbits.onnx", kGguf = "model.gguf";
+
+Result<Written> one_file(std::string_view name, Result<std::string> bytes) {
+  if (!bytes) return std::move(bytes).error();
+  Written written;
+  written.files.push_back({std::string(name), std::move(*bytes)});
+  return written;
 }
-Result<std::string> serialize_onnx_qdq(const graph::Graph& graph, const std::string&) {
-  return onnx_qdq_of(graph);
+
+Result<Written> write_bundle_file(const graph::Graph& graph, const std::string&) {
+  return one_file(kBundle, bundle_of(graph));
 }
-Result<std::string> serialize_onnx_float(const graph::Graph& graph, const std::string&) {
-  return onnx_float_of(graph);
+Result<Written> write_qdq(const graph::Graph& graph, const std::string&) {
+  return one_file(kQdq, onnx_qdq_of(graph));
+}
+Result<Written> write_float(const graph::Graph& graph, const std::string&) {
+  return one_file(kOnnx, onnx_float_of(graph));
+}
+Result<Written> write_nbits(const graph::Graph& graph, const std::string&) {
+  return one_file(kNbits, onnx_nbits_of(graph));
+}
+Result<Written> write_gguf_file(const graph::Graph& graph, const std::string& model) {
+  CTK_TRY(Written written, one_file(kGguf, gguf_of(graph, model)));
+  written.notes = gguf_notes(graph);
+  return written;
 }
 
 constexpr std::array kFormats{
-    Format{"bundle", "model.ctkb", "our memory-mapped file: graph, codes, scales, hashes", serialize_bundle},
-    Format{"onnx_qdq", "model_qdq.onnx", "ONNX with QuantizeLinear/DequantizeLinear pairs", serialize_onnx_qdq},
-    Format{"onnx", "model.onnx", "ONNX in float, codes dequantized", serialize_onnx_float},
-    Format{"gguf", "model.gguf", "llama.cpp's format: codes as they are, with the model's tokenizer", gguf_of},
+    Format{"bundle", kBundle, "our memory-mapped file: graph, codes, scales, hashes", write_bundle_file},
+    Format{"onnx_qdq", kQdq, "ONNX with QuantizeLinear/DequantizeLinear pairs", write_qdq},
+    Format{"onnx_nbits", kNbits, "ONNX for language models: MatMulNBits, KV cache", write_nbits},
+    Format{"onnx", kOnnx, "ONNX in float, codes dequantized", write_float},
+    Format{"gguf", kGguf, "llama.cpp's format: codes as they are, with the model's tokenizer", write_gguf_file},
+    Format{"safetensors", kSafetensorsFile, "compressed-tensors checkpoint folder for transformers and vLLM",
+           write_safetensors, kSafetensorsOthers},
 };
 
 }  // namespace

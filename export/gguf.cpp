@@ -60,6 +60,12 @@ Status write_floats(const Sink& sink, const Tensor& floats, const Source& source
   return {};
 }
 
+// Codes whose rows are no whole blocks.
+bool are_ragged(const Value& value) {
+  return value.quantized != nullptr && value.quantized->scheme.is_integer_weight() &&
+         value.quantized->codes.shape().size() == 2 && value.quantized->codes.shape()[1] % kBlock != 0;
+}
+
 // Codes [rows, width] with their scales as blocks. A block lies within one group, whose length is a multiple of it.
 Status write_codes(const Sink& sink, const QuantTensor& weight, const BlockType& block, const Source& source) {
   const Shape& shape = weight.codes.shape();
@@ -170,13 +176,16 @@ class GgufBuilder {
     }
     const std::string written = *graph::gguf::gguf_name(name);
     const bool is_float = value->quantized == nullptr || !value->quantized->scheme.is_integer_weight();
-    if (is_float) return add_float(name, written, source);
+    if (is_float || are_ragged(*value)) return add_float(name, written, source);
     return add_codes(name, written, source);
   }
 
   Status add_float(const std::string& name, const std::string& written, const Source& source) {
-    const bool is_stored_half = source.value->quantized != nullptr;
-    const Tensor stored = is_stored_half ? source.value->quantized->codes : *source.value->constant;
+    const bool is_ragged = are_ragged(*source.value);
+    const bool is_stored_half = source.value->quantized != nullptr && !is_ragged;
+    const Tensor stored = is_ragged        ? dequantize(*source.value->quantized)
+                          : is_stored_half ? source.value->quantized->codes
+                                           : *source.value->constant;
     CTK_TRY(const Tensor floats, stored.dtype() == DType::f32 ? Result<Tensor>(stored) : to_f32(stored));
     CTK_CHECK(check_finite("gguf: \"" + name + "\"", floats.values<float>()));
     const bool as_halves = floats.shape().size() == 2 && (is_stored_half || are_halves(floats.values<float>()));
@@ -284,6 +293,17 @@ Result<std::string> gguf_of(const Graph& graph, const std::string& model) {
     return {};
   }));
   return bytes;
+}
+
+std::vector<std::string> gguf_notes(const Graph& graph) {
+  std::string names;
+  for (NodeId id : graph.order()) {
+    const Node& node = graph.node(id);
+    if (node.op_type != "Gemm" || !are_ragged(graph.value(node.inputs[1]))) continue;
+    names += (names.empty() ? "" : ", ") + node.name;
+  }
+  if (names.empty()) return {};
+  return {"gguf: rows that are no multiple of 32 are written as float32, with the same numbers: " + names};
 }
 
 }  // namespace ctk::exporter

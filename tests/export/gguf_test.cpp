@@ -162,13 +162,17 @@ TEST_F(GgufExport, RefusesSchemesNoBlockHolds) {
 }
 
 // 172 is no multiple of 32.
-TEST_F(GgufExport, RefusesCodedRowsThatAreNoWholeBlocks) {
+TEST_F(GgufExport, WritesCodedRowsThatAreNoWholeBlocksAsTheirFloats) {
   std::string config = kConfig;
   write("config.json", config.replace(config.find("\"intermediate_size\":96"), 22, "\"intermediate_size\":172"));
   build();
   EXPECT_EQ(written().find_tensor("blk.0.ffn_down.weight")->type->name, "F32");
   quantize("model.layers.0.mlp.down_proj", "w4a16_g32");
-  expect_refused({"\"model.layers.0.mlp.down_proj.weight\"", "found shape [64,172]", "`ignore`"});
+  EXPECT_EQ(written().find_tensor("blk.0.ffn_down.weight")->type->name, "F32");
+  EXPECT_EQ(weights(*graph::gguf::read_decoder(written())), weights(graph_));
+  ASSERT_EQ(gguf_notes(graph_).size(), 1u);
+  EXPECT_NE(gguf_notes(graph_)[0].find("float32, with the same numbers: model.layers.0.mlp.down_proj"),
+            std::string::npos);
 }
 
 TEST_F(GgufExport, RefusesNumbersThatAreNotFinite) {
