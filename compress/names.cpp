@@ -102,8 +102,8 @@ const std::vector<NameRow>& metric_rows() {
 constexpr NameRow kOracles[] = {
     {"float", "", "the float model in our executor"},
     {"onnxruntime", "", "ONNX Runtime on the written ONNX file"},
-    {"llama.cpp", "the GGUF writer", "llama.cpp on the written GGUF file"},
-    {"transformers", "the compressed-tensors writer", "Transformers on the written checkpoint"},
+    {"llama.cpp", "", "llama.cpp on the written GGUF file"},
+    {"transformers", "", "Transformers on the written checkpoint"},
 };
 
 constexpr NameRow kPruneMethods[] = {

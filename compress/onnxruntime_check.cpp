@@ -1,15 +1,15 @@
 #include "compress/onnxruntime_check.h"
 
-#include <fcntl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "compress/language_check.h"
+#include "compress/python_peer.h"
 #include "core/cpu_isa.h"
 #include "core/file.h"
 #include "core/parallel.h"
@@ -60,41 +60,6 @@ if job["seconds"] > 0:
 json.dump(answer, open(job["out"] + "json", "w"))
 )py";
 
-// Runs a program, its output to `log`. The exit status, or -1.
-int run_program(const std::vector<std::string>& words, const std::string& log) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    const int out = ::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
-    if (out >= 0) {
-      ::dup2(out, 1);
-      ::dup2(out, 2);
-    }
-    std::vector<char*> arguments;
-    for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
-    arguments.push_back(nullptr);
-    ::execvp(arguments[0], arguments.data());
-    ::_exit(127);
-  }
-  if (child < 0) return -1;
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
-std::string last_line(const std::string& path) {
-  auto text = read_text(path);
-  if (!text) return "no message";
-  std::string line, last;
-  for (char c : *text + "\n") {
-    if (c != '\n')
-      line += c;
-    else if (!line.empty())
-      last = std::exchange(line, "");
-  }
-  return last.empty() ? "no message" : last;
-}
-
 const char* mode_name(PeerMode mode) {
   switch (mode) {
     case PeerMode::as_written:
@@ -117,7 +82,8 @@ const char* numpy_name(DType dtype) {
   }
 }
 
-constexpr double kLeastAgreement = 0.98;  // roundings at ties may differ; more than this is another network
+constexpr const char* kNbitsFormat = "onnx_nbits";  // has inputs of its own: compress/language_check
+constexpr double kLeastAgreement = 0.98;            // roundings at ties may differ; more than this is another network
 
 // First outputs of the first `count` samples, one tensor.
 Result<Tensor> collect_rows(const graph::Graph& graph, const data::Split& split, std::size_t count,
@@ -226,37 +192,16 @@ Status check_file(const FileCheck& check) {
   return {};
 }
 
-struct ScratchFolder {
-  std::string path;
-  ~ScratchFolder() {
-    std::error_code error;
-    fs::remove_all(path, error);
-  }
-};
-
 }  // namespace
 
 std::string find_onnxruntime_python(std::string* reason) {
-  std::vector<std::string> candidates;
-  if (const char* given = std::getenv("CTK_PYTHON")) candidates.push_back(given);
-  std::error_code error;
-  const fs::path self = fs::read_symlink("/proc/self/exe", error);
-  if (!error) candidates.push_back((self.parent_path() / "python3").string());
-  if (const char* venv = std::getenv("VIRTUAL_ENV")) candidates.push_back(std::string(venv) + "/bin/python3");
-  candidates.push_back("python3");
-  for (const std::string& python : candidates) {
-    if (run_program({python, "-c", "import onnxruntime, numpy"}, "/dev/null") == 0) return python;
-  }
-  if (reason != nullptr) *reason = "no Python with onnxruntime was found; `pip install onnxruntime`, or set CTK_PYTHON";
-  return "";
+  return find_python("onnxruntime, numpy", "onnxruntime", reason);
 }
 
 Result<PeerRun> run_in_onnxruntime(const std::string& python, const std::string& model,
                                    const std::vector<std::string>& names, const std::vector<Tensor>& inputs,
                                    const std::string& scratch, const PeerOptions& options) {
-  std::error_code error;
-  const ScratchFolder folder{scratch + "/onnxruntime." + std::to_string(::getpid())};
-  fs::create_directories(folder.path, error);
+  const ScratchFolder folder(scratch + "/onnxruntime." + std::to_string(::getpid()));
   json job{{"model", fs::absolute(model).string()}, {"threads", options.threads},   {"seconds", options.timing_seconds},
            {"mode", mode_name(options.mode)},       {"out", folder.path + "/out."}, {"inputs", json::array()}};
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -294,14 +239,18 @@ Result<PeerRun> run_in_onnxruntime(const std::string& python, const std::string&
 Status check_against_onnxruntime(Session& session) {
   std::vector<exporter::FileRow> files;
   for (const exporter::FileRow& file : session.report.files) {
-    if (file.format.rfind("onnx", 0) == 0) files.push_back(file);
+    if (file.format.rfind("onnx", 0) == 0 && file.format != kNbitsFormat) files.push_back(file);
   }
   const auto not_run = [&](const std::string& file, const std::string& why) {
     session.report.checks.push_back({"onnxruntime", file, {}, {}, {}, "not run: " + why});
     session.warn("check_not_run", "validate against onnxruntime: " + why);
   };
+  const bool has_nbits = std::ranges::any_of(session.report.files,
+                                             [](const exporter::FileRow& file) { return file.format == kNbitsFormat; });
+  if (has_nbits) CTK_CHECK(check_language_model(session, "onnxruntime"));
+  if (files.empty() && has_nbits) return {};
   if (files.empty()) {
-    not_run("", "the export stage wrote no ONNX file; add onnx_qdq or onnx to its formats");
+    not_run("", "the export stage wrote no ONNX file; add onnx_qdq, onnx or onnx_nbits to its formats");
     return {};
   }
   std::string reason;

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "compress/gate.h"
+#include "compress/language_check.h"
 #include "compress/onnxruntime_check.h"
 #include "compress/session.h"
 #include "compress/summary.h"
@@ -142,8 +143,7 @@ Status run_validate(Session& session, bool& cached) {
     if (against == "onnxruntime")
       CTK_CHECK(check_against_onnxruntime(session));
     else if (against != "float")
-      return config_error("stages.validate.against: \"" + against +
-                          "\" is not available in this build. Use onnxruntime or float");
+      CTK_CHECK(check_language_model(session, against));
   }
   return check_gates(session);
 }
