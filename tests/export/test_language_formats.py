@@ -10,11 +10,11 @@ from conftest import ROOT, small_cnn
 from onnx import numpy_helper
 
 sys.path.insert(0, str(ROOT / "tests" / "python"))
-from decoder_reference import decoder_shapes, random_weights, safetensors_bytes  # noqa: E402
+from decoder_reference import decoder_logits, decoder_shapes, random_weights, safetensors_bytes  # noqa: E402
 
 CONFIG = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64, "intermediate_size": 96,
           "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 61,
-          "max_position_embeddings": 128, "tie_word_embeddings": False, "torch_dtype": "bfloat16"}
+          "max_position_embeddings": 128, "rms_norm_eps": 1e-5, "tie_word_embeddings": False, "torch_dtype": "bfloat16"}
 TOKENIZER = {"added_tokens": [{"id": 1, "content": "<s>", "special": True}], "normalizer": None,
              "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True},
              "model": {"type": "BPE", "byte_fallback": False, "vocab": {"a": 0, "b": 3, "ab": 4}, "merges": ["a b"]}}
@@ -22,12 +22,12 @@ TOKENIZER = {"added_tokens": [{"id": 1, "content": "<s>", "special": True}], "no
 
 @pytest.fixture
 def export(compress_run, tmp_path):
-    def run(scheme, formats, config=CONFIG, extra="", code=0):
+    def run(scheme, formats, config=CONFIG, extra="", code=0, **shapes):
         net = tmp_path / "net"
         net.mkdir(exist_ok=True)
         (net / "config.json").write_text(json.dumps(config))
         (net / "tokenizer.json").write_text(json.dumps(TOKENIZER))
-        (net / "model.safetensors").write_bytes(safetensors_bytes(random_weights(decoder_shapes(config), 7)))
+        (net / "model.safetensors").write_bytes(safetensors_bytes(random_weights(decoder_shapes(config, **shapes), 7)))
         pipeline = tmp_path / "p.yaml"
         pipeline.write_text(f"model: net\noutput: out\nstages:\n  - quantize: {{method: rtn, scheme: {scheme}{extra}}}\n"
                             f"  - export: {{formats: [{', '.join(formats)}]}}\n")
@@ -216,3 +216,22 @@ def test_onnx_runtime_generates_with_the_cache(export, head_dim):
     last, cache = run(ids[:, 8:], np.ones((2, 9), np.int64), cache)
     # Other shapes of the same products sum in other orders.
     np.testing.assert_allclose(np.concatenate([first, last], 1), whole, rtol=0, atol=1e-4 * np.abs(whole).max())
+
+
+QWEN2 = {**CONFIG, "architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2"}
+QWEN3 = {**CONFIG, "architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "head_dim": 16}
+
+
+@pytest.mark.parametrize("config,shapes", [(CONFIG, {}), ({**CONFIG, "head_dim": 8}, {}), (QWEN2, {"qkv_bias": True}), (QWEN3, {"qk_norm": True})],
+                         ids=["llama", "llama-heads-of-8", "qwen2", "qwen3"])
+def test_onnx_runtime_computes_the_decoder(export, config, shapes):
+    ort = pytest.importorskip("onnxruntime")
+    out = export("w4a16_g32", ["onnx_nbits"], config, **shapes)
+    session = ort.InferenceSession(str(out / "model_nbits.onnx"), providers=["CPUExecutionProvider"])
+    ids = np.random.default_rng(5).integers(0, 61, (1, 11))
+    feeds = {i.name: np.zeros((1, 2, 0, i.shape[3]), np.float32) for i in session.get_inputs()[2:]}
+    (logits,) = session.run(["logits"], {"input_ids": ids, "attention_mask": np.ones((1, 11), np.int64), **feeds})
+    weights = random_weights(decoder_shapes(config, **shapes), 7)
+    weights.update({f"{module}.weight": w for module, w in weights_of_nbits(out / "model_nbits.onnx").items()})
+    want = decoder_logits(config, weights, ids[0])
+    np.testing.assert_allclose(logits[0], want, rtol=0, atol=2e-5 * np.abs(want).max())  # float32 against float64
