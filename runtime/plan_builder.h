@@ -81,8 +81,11 @@ class PlanBuilder {
 // Step makers, tried in this order by PlanBuilder; each answers false when the node is not its kind. Files in steps/.
 Result<bool> make_layer_steps(PlanBuilder& builder, graph::NodeId id);
 Result<bool> make_pool_steps(PlanBuilder& builder, graph::NodeId id);
+Result<bool> make_gated_steps(PlanBuilder& builder, graph::NodeId id);
 Result<bool> make_elementwise_steps(PlanBuilder& builder, graph::NodeId id);
 Result<bool> make_movement_steps(PlanBuilder& builder, graph::NodeId id);
+Result<bool> make_normalization_steps(PlanBuilder& builder, graph::NodeId id);
+Result<bool> make_rotary_steps(PlanBuilder& builder, graph::NodeId id);
 Result<bool> make_attention_steps(PlanBuilder& builder, graph::NodeId id);
 Result<bool> make_reference_steps(PlanBuilder& builder, graph::NodeId id);  // any operator with float evaluation
 // Conversions between forms and layouts of one value.

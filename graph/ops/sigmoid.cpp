@@ -1,5 +1,5 @@
-// Sigmoid: y = 1 / (1 + exp(-x)), written so that exp never overflows.
-#include <cmath>
+// Sigmoid: y = 1 / (1 + exp(-x)) as core/sigmoid.h has it.
+#include "core/sigmoid.h"
 
 #include "graph/ops/elementwise.h"
 
@@ -7,10 +7,7 @@ namespace ctk::graph {
 namespace {
 
 Status evaluate(const Node&, std::span<const TensorView> inputs, std::span<const MutableTensorView> outputs) {
-  map_unary<float, float>(inputs[0], outputs[0], [](float x) {
-    const float e = std::exp(-std::fabs(x));
-    return x < 0.0f ? e / (1.0f + e) : 1.0f / (1.0f + e);
-  });
+  map_unary<float, float>(inputs[0], outputs[0], [](float x) { return sigmoid(x); });
   return {};
 }
 
