@@ -6,19 +6,23 @@
 #pragma once
 
 #include <bit>
-#include <cmath>
 #include <cstdint>
 
 namespace ctk {
 
 inline float sigmoid(float x) {
-  constexpr float kLow = -87.0f, kShift = 12582912.0f, kLog2E = 1.44269504088896341f;
+  constexpr float kShift = 12582912.0f, kLog2E = 1.44269504088896341f;
   constexpr float kLn2High = 0.693359375f, kLn2Low = -2.12194440e-4f;
-  const float a = -std::fabs(x);
-  const float held = a < kLow ? kLow : a;
-  const float shifted = held * kLog2E + kShift;
+  constexpr std::uint32_t kMost = std::bit_cast<std::uint32_t>(87.0f), kInfinity = 0x7f800000u;
+  const auto bits = std::bit_cast<std::uint32_t>(x);
+  const std::uint32_t magnitude = bits & 0x7fffffffu;
+  // All ones where the condition holds: choices between floats would be branches to the compiler.
+  const std::uint32_t is_far = (magnitude > kMost ? ~0u : 0u) & (magnitude > kInfinity ? 0u : ~0u);
+  const std::uint32_t is_negative = 0u - (bits >> 31);
+  const float a = -std::bit_cast<float>((magnitude & ~is_far) | (kMost & is_far));
+  const float shifted = a * kLog2E + kShift;
   const float n = shifted - kShift;
-  const float r = (held - n * kLn2High) - n * kLn2Low;
+  const float r = (a - n * kLn2High) - n * kLn2Low;
   float p = 1.9875691500e-4f;
   p = p * r + 1.3981999507e-3f;
   p = p * r + 8.3334519073e-3f;
@@ -27,8 +31,9 @@ inline float sigmoid(float x) {
   p = p * r + 5.0000001201e-1f;
   p = (p * (r * r) + r) + 1.0f;
   const float power = std::bit_cast<float>((std::bit_cast<std::uint32_t>(shifted) + 127u) << 23);
-  const float e = a < kLow ? 0.0f : p * power;
-  return (x < 0.0f ? e : 1.0f) / (1.0f + e);
+  const std::uint32_t e = std::bit_cast<std::uint32_t>(p * power) & ~is_far;
+  const std::uint32_t top = (e & is_negative) | (std::bit_cast<std::uint32_t>(1.0f) & ~is_negative);
+  return std::bit_cast<float>(top) / (1.0f + std::bit_cast<float>(e));
 }
 
 }  // namespace ctk
