@@ -25,6 +25,25 @@ TEST(BenchSuites, HaveNamesOfTheirOwn) {
   EXPECT_TRUE(names.contains("w4"));
   EXPECT_TRUE(names.contains("attn"));
   EXPECT_TRUE(names.contains("int8"));
+  EXPECT_TRUE(names.contains("llm"));
+}
+
+TEST(BenchSuites, LlmTimesReadingAndWriting) {
+  BenchOptions options;
+  options.suite = "llm";
+  options.quick = true;
+  options.seconds = 0;
+  std::map<std::string, BenchRow> rows;
+  const Status done = run_bench(options, [&](const BenchRow& row) { rows[row.row] = row; });
+  ASSERT_TRUE(done) << done.error().message;
+  ASSERT_EQ(rows.size(), 2u);
+  const BenchRow &prefill = rows.at("llm.prefill512"), &decode = rows.at("llm.decode128");
+  EXPECT_GT(prefill.min_us, 0);
+  EXPECT_GT(decode.min_us, 0);
+  // q, k, v, o and three products of the feed-forward part in four layers, and a head of 4096: 4.5 bits a weight.
+  const std::int64_t weights = 4 * (576 * (576 + 2 * 192 + 576) + 3 * 576 * 1536) + 4096 * 576;
+  EXPECT_GE(decode.bytes, weights * 9 / 16);
+  EXPECT_LE(decode.bytes, weights * 10 / 16);
 }
 
 // Multiply-adds as published for 224 x 224: 1.814 and 0.3008 thousand million; parameters of torchvision's networks
