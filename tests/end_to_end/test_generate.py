@@ -108,3 +108,27 @@ def test_a_vocabulary_smaller_than_the_tokenizer_is_refused(compress_run, storie
     done = compress_run("generate", folder, "--prompt", "x", "--tokenizer", stories)
     assert done.code == 3
     assert "expected a tokenizer of at most 61 tokens, the model's vocabulary, found 512" in done.error
+
+
+def test_a_bundle_of_codes_runs_with_activations_of_either_width(compress_run, stories, tmp_path):
+    (tmp_path / "p.yaml").write_text(f"""
+model: {stories}
+output: out
+data:
+  calibrate: {{path: {stories / "stories_calib_generated.txt"}, lines: true, bos: true, context: 256}}
+  evaluate:  {{path: {stories / "tinystories_eval.txt"}, lines: true, bos: true, context: 512, metric: perplexity}}
+stages:
+  - quantize: {{method: rtn, scheme: w4a16_g32}}
+  - export:   {{formats: [bundle]}}
+""")
+    done = compress_run("run", tmp_path / "p.yaml")
+    assert done.code == 0, done.error
+    bundle = next((tmp_path / "out").glob("*.ctkb"))
+
+    def text(*more):
+        return generated(compress_run, bundle, "--tokenizer", stories, "--prompt", "", "--tokens", 150, *more)["text"]
+
+    as_coded = text()
+    assert as_coded.startswith("Once upon a time, there was a little")
+    assert text("--activations", 16) == as_coded
+    assert text("--activations", 8) != as_coded  # another rounding: the greedy texts part somewhere
