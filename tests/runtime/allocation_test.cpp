@@ -10,7 +10,9 @@
 #include "graph/layer.h"
 #include "graph/passes/passes.h"
 #include "runtime/cpu_executor.h"
+#include "runtime/generate.h"
 #include "tests/support/small_networks.h"
+#include "tests/support/tiny_decoder.h"
 
 namespace {
 std::atomic<long> g_allocations{0};
@@ -72,6 +74,26 @@ void expect_no_allocation(bool is_coded) {
 
 TEST(CpuExecutorLoop, AllocatesNothingOnFloats) { expect_no_allocation(false); }
 TEST(CpuExecutorLoop, AllocatesNothingOnCodes) { expect_no_allocation(true); }
+
+TEST(Allocation, AppendingTokensAllocatesNothing) {
+  for (const kernels::CacheForm form : {kernels::CacheForm::f32, kernels::CacheForm::f16, kernels::CacheForm::i8}) {
+    for (int threads : {1, 2}) {
+      set_threads(threads);
+      GenerateOptions options;
+      options.cache = form;
+      auto generator = Generator::create(test::tiny_decoder(), options);
+      ASSERT_TRUE(generator.has_value());
+      const std::int64_t first = 1;
+      ASSERT_TRUE((*generator)->read(std::span(&first, 1)));
+      const long before = g_allocations;
+      bool is_done = true;
+      for (std::int64_t id = 2; id < 34; ++id) is_done = is_done && (*generator)->append(id).has_value();
+      EXPECT_EQ(g_allocations - before, 0) << "form " << int(form) << ", threads " << threads;
+      EXPECT_TRUE(is_done);
+    }
+  }
+  set_threads(1);
+}
 
 }  // namespace
 }  // namespace ctk::runtime
