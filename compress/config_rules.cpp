@@ -218,7 +218,8 @@ class Rules {
   // Numbers of pictures and arrays mean nothing to tokens, and tokens have no class.
   void text_only(const std::string& at) {
     for (const char* key : {".scale", ".zero_point", ".mean", ".std"}) {
-      if (values_.has(at + key)) problem(at + key, "expected keys of text only beside context, found this one. Remove it.");
+      if (values_.has(at + key))
+        problem(at + key, "expected keys of text only beside context, found this one. Remove it.");
     }
     const std::string* metric = values_.get<std::string>(at + ".metric");
     if (metric != nullptr && (*metric == "top1" || *metric == "top5"))
@@ -226,8 +227,9 @@ class Rules {
                                   "\", which needs labels. Choose one of them.");
     const std::string* model = values_.get<std::string>("model");
     if (model != nullptr && model->ends_with(".gguf") && !values_.has(at + ".tokenizer"))
-      problem(at + ".context", "expected a tokenizer beside it, since the vocabulary inside a .gguf file is not read for "
-                               "texts yet, found none. Add tokenizer: with the path of a tokenizer.json.");
+      problem(at + ".context",
+              "expected a tokenizer beside it, since the vocabulary inside a .gguf file is not read for "
+              "texts yet, found none. Add tokenizer: with the path of a tokenizer.json.");
   }
 
   // Keys that parse and would do nothing yet are refused before work, as names without their code are.
@@ -242,11 +244,13 @@ class Rules {
     };
     const std::int64_t* finalists = values_.get<std::int64_t>("stages.search.finalists");
     if (finalists != nullptr && *finalists > 1)
-      lacks("stages.search.finalists", "finalists: " + std::to_string(*finalists), "the comparison of whole candidates");
+      lacks("stages.search.finalists", "finalists: " + std::to_string(*finalists),
+            "the comparison of whole candidates");
     const std::string* groups = values_.get<std::string>("stages.search.groups");
     if (groups != nullptr && *groups == "none")
       lacks("stages.search.groups", "groups: none", "layers that share a weight with codes of their own");
-    if (values_.has_section("data.select")) lacks("data.select", "data.select", "gates and finalists that compare on it");
+    if (values_.has_section("data.select"))
+      lacks("data.select", "data.select", "gates and finalists that compare on it");
   }
 
   // Keys of text come with the length of a window, and perplexity with text.

@@ -148,7 +148,8 @@ Status require_met_budgets(const Session& session) {
   }
   if (missed.empty()) return {};
   return Error{ErrorCode::budget_infeasible, "budget: " + missed + ". The files and the report are in \"" +
-                                                 session.output + "\"; raise the budget, or allow the search more schemes"};
+                                                 session.output +
+                                                 "\"; raise the budget, or allow the search more schemes"};
 }
 
 void fill_budget_rows(Session& session) {

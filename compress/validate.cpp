@@ -132,7 +132,8 @@ Status run_validate(Session& session, bool& cached) {
   report.memory.baseline_peak = static_cast<double>(measured.baseline_bytes);
   report.memory.final_peak = static_cast<double>(measured.final_bytes);
   // Beyond the noise of a median, and only where something was changed.
-  const bool is_changed = std::ranges::any_of(session.schemes, [](const auto& s) { return !(s.second == QuantScheme{}); });
+  const bool is_changed =
+      std::ranges::any_of(session.schemes, [](const auto& s) { return !(s.second == QuantScheme{}); });
   if (session.quantized && is_changed && measured.final.median_us > 1.02 * measured.baseline.median_us) {
     session.warn("slower_than_float",
                  "the result takes " + search::format_amount(measured.final.median_us, "us") + ", the float network " +

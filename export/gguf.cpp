@@ -206,9 +206,10 @@ class GgufBuilder {
     const bool fits = shape.size() == 2 && weight->channel_axis == 0 && shape[1] % kBlock == 0 &&
                       (scheme.granularity != Granularity::per_group || scheme.group_size % kBlock == 0);
     if (!fits) {
-      return input_error(where + "rows and groups of a multiple of 32, as Q4_0, Q5_0 and Q8_0 hold them, found rows of " +
-                         std::to_string(shape.back()) + ". Leave the layer out by `ignore`, or use groups of 32, 64 or " +
-                         "128 where the groups do not fit");
+      return input_error(
+          where + "rows and groups of a multiple of 32, as Q4_0, Q5_0 and Q8_0 hold them, found rows of " +
+          std::to_string(shape.back()) + ". Leave the layer out by `ignore`, or use groups of 32, 64 or " +
+          "128 where the groups do not fit");
     }
     if (scheme.is_affine) {
       return input_error(where + "symmetric codes, found zero points, whose offsets Q4_1 and Q5_1 round to fp16. Use " +

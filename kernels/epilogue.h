@@ -22,29 +22,29 @@
 namespace ctk::kernels {
 
 struct ResidualU8 {
-  const std::uint8_t* data = nullptr;   // [m, n] with row stride `stride`; may be the output itself
-  std::size_t stride = 0;               // elements from one row to the next
+  const std::uint8_t* data = nullptr;  // [m, n] with row stride `stride`; may be the output itself
+  std::size_t stride = 0;              // elements from one row to the next
   std::uint8_t mid_zero_point = 0;
-  float mid_ratio = 0.0f;               // mid scale / output scale
+  float mid_ratio = 0.0f;  // mid scale / output scale
   std::uint8_t residual_zero_point = 0;
-  float residual_ratio = 0.0f;          // residual scale / output scale
+  float residual_ratio = 0.0f;  // residual scale / output scale
 };
 
 struct EpilogueInt {
-  const std::int32_t* bias = nullptr;     // [n], zero-point term included; never null
-  const float* multiplier = nullptr;      // [n]: input scale * weight scale / (output or mid scale); without / for float
+  const std::int32_t* bias = nullptr;  // [n], zero-point term included; never null
+  const float* multiplier = nullptr;   // [n]: input scale * weight scale / (output or mid scale); without / for float
   bool to_float = false;
-  std::uint8_t zero_point = 0;            // of the output
-  std::uint8_t low = 0, high = 255;       // code clamp
-  float low_f = 0.0f, high_f = 0.0f;      // float clamp (use -inf/+inf for none)
-  ResidualU8 residual;                    // data == nullptr: none
+  std::uint8_t zero_point = 0;        // of the output
+  std::uint8_t low = 0, high = 255;   // code clamp
+  float low_f = 0.0f, high_f = 0.0f;  // float clamp (use -inf/+inf for none)
+  ResidualU8 residual;                // data == nullptr: none
 };
 
 struct EpilogueFloat {
-  const float* bias = nullptr;            // [n] or null (0)
-  const float* residual = nullptr;        // [m, n] row stride residual_stride, or null; may be the output itself
+  const float* bias = nullptr;      // [n] or null (0)
+  const float* residual = nullptr;  // [m, n] row stride residual_stride, or null; may be the output itself
   std::size_t residual_stride = 0;
-  float low = 0.0f, high = 0.0f;          // use -inf/+inf for none
+  float low = 0.0f, high = 0.0f;  // use -inf/+inf for none
 };
 
 }  // namespace ctk::kernels

@@ -24,9 +24,9 @@ const Row& select(std::span<const Row> rows, std::span<const Isa> allowed) {
 struct KernelInfo {
   std::string kind;
   Isa isa;
-  std::string name;   // "gemm_w8a8_6x16_x86_avx2"
+  std::string name;  // "gemm_w8a8_6x16_x86_avx2"
 };
-std::vector<KernelInfo> all_kernels();   // kernels/table.cpp: walks every kind's table
+std::vector<KernelInfo> all_kernels();  // kernels/table.cpp: walks every kind's table
 // The rows of the other families of processors: named in the tables, not in this build.
 std::vector<KernelInfo> foreign_kernels();
 

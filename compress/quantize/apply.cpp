@@ -180,8 +180,8 @@ std::string beyond_half_scales(const graph::Value& value, const QuantScheme& sch
     smallest = std::min(smallest, v);
     largest = std::max(largest, v);
   }
-  const float steps = static_cast<float>(scheme.is_affine ? (1 << scheme.weight_bits) - 1
-                                                          : highest_code(scheme.weight_bits));
+  const float steps =
+      static_cast<float>(scheme.is_affine ? (1 << scheme.weight_bits) - 1 : highest_code(scheme.weight_bits));
   const float reach = scheme.is_affine ? largest - smallest : std::max(largest, -smallest);
   if (reach / steps <= 65504.0f) return "";
   char text[40];

@@ -11,9 +11,9 @@
 namespace ctk::graph {
 
 struct Pass {
-  std::string_view name;   // verb_noun
-  std::string_view what;   // one line for `compress list passes`
-  Result<int> (*run)(Graph& graph);   // number of changes made
+  std::string_view name;             // verb_noun
+  std::string_view what;             // one line for `compress list passes`
+  Result<int> (*run)(Graph& graph);  // number of changes made
 };
 
 // fold_constants, eliminate_identity, fold_batchnorm, fold_pad, absorb_activations, absorb_residuals, eliminate_dead.

@@ -77,7 +77,8 @@ inline void tile(const DepthwiseLine& line, const Finish16& finish, std::size_t 
   const std::size_t at = x * line.step + channel;
   for (std::size_t t = 0; t < line.tap_count; t += kQuad, w += kQuadBytes) {
     const std::uint8_t* taps[kQuad];
-    for (std::size_t j = 0; j < kQuad; ++j) taps[j] = reinterpret_cast<const std::uint8_t*>(line.taps[t + j < line.tap_count ? t + j : t]);
+    for (std::size_t j = 0; j < kQuad; ++j)
+      taps[j] = reinterpret_cast<const std::uint8_t*>(line.taps[t + j < line.tap_count ? t + j : t]);
     int8x16_t weights[4];
     CTK_UNROLL
     for (std::size_t v = 0; v < 4; ++v) weights[v] = vld1q_s8(w + 16 * v);

@@ -39,7 +39,8 @@ int main(int argc, char** argv) {
     if (ctk_instance_input(instance, i, &info) != CTK_OK) return give_up("input");
     inputs[i] = calloc(1, info.bytes + 1);
     if ((int)i + 2 < argc && !read_file(argv[i + 2], inputs[i], info.bytes)) {
-      fprintf(stderr, "run_bundle: %s: expected a file of %zu bytes for input \"%s\"\n", argv[i + 2], info.bytes, info.name);
+      fprintf(stderr, "run_bundle: %s: expected a file of %zu bytes for input \"%s\"\n", argv[i + 2], info.bytes,
+              info.name);
       return 1;
     }
   }

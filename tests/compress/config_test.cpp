@@ -223,7 +223,8 @@ TEST(Config, RefusesWhatThisBuildLacksBeforeWork) {
   const Status status = require_available(*config);
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code, ErrorCode::config);
-  EXPECT_SAYS(status.error().message, "quantizer \"awq\" needs the AWQ quantizer, which this version does not have yet");
+  EXPECT_SAYS(status.error().message,
+              "quantizer \"awq\" needs the AWQ quantizer, which this version does not have yet");
   EXPECT_SAYS(status.error().message, "scheme \"w3a8_c\" needs kernels for weights of this width");
   const auto pruned = parsed(replaced(kGood, "stages:\n", "stages:\n  - prune: {macs: 0.7}\n"));
   ASSERT_TRUE(pruned) << pruned.error().message;

@@ -69,7 +69,8 @@ std::vector<float> run(const Graph& graph, bool fuse = true) {
 
 double largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
   double largest = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) largest = std::max(largest, std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])));
+  for (std::size_t i = 0; i < a.size(); ++i)
+    largest = std::max(largest, std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])));
   return largest;
 }
 
@@ -77,7 +78,7 @@ class IntegerNetwork : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Schemes, IntegerNetwork, testing::Values("w8a8_c", "w8a8_t", "w4a8_c", "fp16"));
 
 TEST_P(IntegerNetwork, MeansWhatTheExportedQdqGraphMeans) {
-  for (std::size_t every : {1u, 2u, 3u}) {   // mixed precision too: float layers between integer ones
+  for (std::size_t every : {1u, 2u, 3u}) {  // mixed precision too: float layers between integer ones
     const Graph graph = quantized(GetParam(), every);
     const auto qdq = exporter::to_qdq(graph);
     ASSERT_TRUE(qdq) << qdq.error().message;
@@ -91,7 +92,9 @@ TEST_P(IntegerNetwork, MeansWhatTheExportedQdqGraphMeans) {
   }
 }
 
-TEST_P(IntegerNetwork, FusingChangesNoBit) { EXPECT_EQ(run(quantized(GetParam())), run(quantized(GetParam()), false)); }
+TEST_P(IntegerNetwork, FusingChangesNoBit) {
+  EXPECT_EQ(run(quantized(GetParam())), run(quantized(GetParam()), false));
+}
 
 TEST_P(IntegerNetwork, ThreadsChangeNoBit) {
   const Graph graph = quantized(GetParam());
@@ -151,7 +154,7 @@ TEST(ActivationNotes, DataMovementAndMaxPoolBearTheirInputsNote) {
   EXPECT_EQ(*note("half"), *note("r2"));
   EXPECT_EQ(*note("shortcut"), *note("r2"));
   EXPECT_EQ(*note("pooled"), *note("joined"));
-  EXPECT_FALSE(note("y"));   // no integer layer reads the logits
+  EXPECT_FALSE(note("y"));  // no integer layer reads the logits
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ TEST(Rtn, EightBitCodesAreSymmetricAndFourBitCodesReachMinusEight) {
   EXPECT_EQ(highest_code(8), 127);
   EXPECT_EQ(lowest_code(4), -8);
   EXPECT_EQ(highest_code(4), 7);
-  EXPECT_EQ(round_to_code(2.5f, 1.0f, 4), 2);    // ties to even
+  EXPECT_EQ(round_to_code(2.5f, 1.0f, 4), 2);  // ties to even
   EXPECT_EQ(round_to_code(-9.0f, 1.0f, 4), -8);
   EXPECT_EQ(round_to_code(500.0f, 1.0f, 8), 127);
 }
@@ -30,7 +30,7 @@ TEST(Rtn, FittedScaleIsNeverWorseThanAbsmax) {
     Random random(seed);
     std::vector<float> values(64);
     for (float& v : values) v = static_cast<float>(random.normal());
-    values[0] *= 6;   // an outlier
+    values[0] *= 6;  // an outlier
     float largest = 0;
     for (float v : values) largest = std::max(largest, std::abs(v));
     for (int bits : {4, 8}) {

@@ -81,7 +81,9 @@ TEST(AttentionCache, LaysInt8OutInPairs) {
 }
 
 // char has no sign on ARM.
-int code_at(const char* codes, std::size_t index) { return static_cast<std::int8_t>(codes[index]); }
+int code_at(const char* codes, std::size_t index) {
+  return static_cast<std::int8_t>(codes[index]);
+}
 
 TEST(AttentionCache, RoundsHalvesAndCodesToNearestWithTiesToEven) {
   AttentionCase c;

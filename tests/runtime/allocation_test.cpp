@@ -24,8 +24,12 @@ void* operator new(std::size_t bytes) {
   if (memory == nullptr) std::abort();
   return memory;
 }
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
 
 namespace ctk::runtime {
 namespace {
@@ -64,7 +68,7 @@ void expect_no_allocation(bool is_coded) {
     ASSERT_TRUE(executor) << executor.error().message;
     const auto& steps = (*executor)->plan().steps;
     EXPECT_EQ(std::ranges::any_of(steps, [](const auto& step) { return step->label == "conv_w8a8"; }), is_coded);
-    ASSERT_TRUE((*executor)->run_steps());   // the first run may start the thread team
+    ASSERT_TRUE((*executor)->run_steps());  // the first run may start the thread team
     const long before = g_allocations;
     for (int i = 0; i < 10; ++i) ASSERT_TRUE((*executor)->run_steps());
     EXPECT_EQ(g_allocations - before, 0) << threads << " threads";
@@ -72,8 +76,12 @@ void expect_no_allocation(bool is_coded) {
   set_threads(1);
 }
 
-TEST(CpuExecutorLoop, AllocatesNothingOnFloats) { expect_no_allocation(false); }
-TEST(CpuExecutorLoop, AllocatesNothingOnCodes) { expect_no_allocation(true); }
+TEST(CpuExecutorLoop, AllocatesNothingOnFloats) {
+  expect_no_allocation(false);
+}
+TEST(CpuExecutorLoop, AllocatesNothingOnCodes) {
+  expect_no_allocation(true);
+}
 
 TEST(Allocation, AppendingTokensAllocatesNothing) {
   for (const kernels::CacheForm form : {kernels::CacheForm::f32, kernels::CacheForm::f16, kernels::CacheForm::i8}) {

@@ -31,14 +31,17 @@ TEST(MemoryPlan, NeverOverlapsBuffersAliveTogether) {
       EXPECT_EQ(plan.offsets[i] % 64, 0u);
       for (std::size_t j = 0; j < i; ++j) {
         if (lives[j].last < lives[i].first || lives[i].last < lives[j].first) continue;
-        const bool apart = plan.offsets[i] + lives[i].bytes <= plan.offsets[j] || plan.offsets[j] + lives[j].bytes <= plan.offsets[i];
+        const bool apart =
+            plan.offsets[i] + lives[i].bytes <= plan.offsets[j] || plan.offsets[j] + lives[j].bytes <= plan.offsets[i];
         EXPECT_TRUE(apart || lives[i].bytes == 0 || lives[j].bytes == 0) << "seed " << seed;
       }
     }
   }
 }
 
-TEST(MemoryPlan, EmptyListNeedsNothing) { EXPECT_EQ(plan_memory({}).arena_bytes, 0u); }
+TEST(MemoryPlan, EmptyListNeedsNothing) {
+  EXPECT_EQ(plan_memory({}).arena_bytes, 0u);
+}
 
 }  // namespace
 }  // namespace ctk::runtime

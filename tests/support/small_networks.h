@@ -18,7 +18,9 @@ inline graph::Graph residual_network() {
   const Attrs same{{"pads", Ints{1, 1, 1, 1}}};
   const auto c1 = b.node("Relu", {conv("c1", x, {8, 3, 3, 3}, same, 1)}, "r1");
   const auto lo = b.constant("lo", Tensor::scalar(0.0f)), hi = b.constant("hi", Tensor::scalar(6.0f));
-  const auto dw = b.node("Clip", {conv("dw", c1, {8, 1, 3, 3}, {{"pads", Ints{1, 1, 1, 1}}, {"group", std::int64_t{8}}}, 2), lo, hi}, "clip");
+  const auto dw = b.node(
+      "Clip", {conv("dw", c1, {8, 1, 3, 3}, {{"pads", Ints{1, 1, 1, 1}}, {"group", std::int64_t{8}}}, 2), lo, hi},
+      "clip");
   const auto c2 = conv("c2", dw, {8, 8, 1, 1}, {}, 3);
   const auto sum = b.node("Relu", {b.node("Add", {c2, c1}, "sum")}, "r2");
   const auto c3 = conv("c3", sum, {12, 8, 3, 3}, {{"pads", Ints{1, 1, 1, 1}}, {"strides", Ints{2, 2}}}, 4);
@@ -31,7 +33,8 @@ inline graph::Graph residual_network() {
   const auto c4 = b.node("Relu", {conv("c4", r3, {4, 12, 1, 1}, {}, 5)}, "r4");
   const auto joined = b.node("Concat", {r3, c4}, "joined", {{"axis", std::int64_t{1}}});
   const auto pooled = b.node("MaxPool", {joined}, "pooled", {{"kernel_shape", Ints{2, 2}}, {"strides", Ints{1, 1}}});
-  const auto smooth = b.node("AveragePool", {pooled}, "smooth", {{"kernel_shape", Ints{2, 2}}, {"pads", Ints{1, 1, 0, 0}}, {"strides", Ints{1, 1}}});
+  const auto smooth = b.node("AveragePool", {pooled}, "smooth",
+                             {{"kernel_shape", Ints{2, 2}}, {"pads", Ints{1, 1, 0, 0}}, {"strides", Ints{1, 1}}});
   const auto c5 = b.node("Sigmoid", {conv("c5", smooth, {16, 8, 1, 1}, {{"group", std::int64_t{2}}}, 6)}, "gate");
   const auto mean = b.node("GlobalAveragePool", {c5}, "mean");
   const auto flat = b.node("Flatten", {mean}, "flat");

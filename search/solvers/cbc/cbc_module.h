@@ -7,13 +7,13 @@ extern "C" {
 struct CtkCbcProblem {
   int columns;
   int rows;
-  const int* starts;          // [columns + 1]
-  const int* row_indices;     // [starts[columns]]
-  const double* values;       // [starts[columns]]
-  const double* objective;    // [columns]
-  const double* row_lower;    // [rows], -1e30: none
-  const double* row_upper;    // [rows],  1e30: none
-  int max_nodes;              // of the branch and bound
+  const int* starts;        // [columns + 1]
+  const int* row_indices;   // [starts[columns]]
+  const double* values;     // [starts[columns]]
+  const double* objective;  // [columns]
+  const double* row_lower;  // [rows], -1e30: none
+  const double* row_upper;  // [rows],  1e30: none
+  int max_nodes;            // of the branch and bound
 };
 
 enum CtkCbcStatus { ctk_cbc_optimal = 0, ctk_cbc_infeasible = 1, ctk_cbc_stopped = 2, ctk_cbc_failed = 3 };

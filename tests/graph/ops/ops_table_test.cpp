@@ -19,7 +19,8 @@ constexpr Row kRows[] = {
 #undef CTK_OP
 };
 
-// "LeakyRelu" -> "leaky_relu", "RMSNormalization" -> "rms_normalization": a capital before a small letter starts a word.
+// "LeakyRelu" -> "leaky_relu", "RMSNormalization" -> "rms_normalization": a capital before a small letter starts a
+// word.
 std::string snake_case(const std::string& name) {
   std::string out;
   for (std::size_t i = 0; i < name.size(); ++i) {
