@@ -3,11 +3,11 @@
 // layer's output with labels drawn from the network's own softmax, one a row of the output (the true Fisher
 // information), dy = dW x + W dx. With G = sum over tokens g x', the gradient of the weight, the weight's part is
 // (sum over channels n of dW_n G_n)^2: one product for all schemes.
-// Errors of different channels, and of different elements of an input, are taken as independent, so the squares are
-// summed: sum over n of (dW_n G_n)^2 + sum over inputs i of (g_i dx_i)^2. One draw then tells as much as there are
-// channels, where the square of the whole sum would be one number.
-// Cost: for each sample a forward pass, and for each draw a backward pass, one product a layer, and one
-// multiply-add a weight and scheme. Memory: two bytes a weight and scheme, the values of one sample.
+// With kManyLabels drawn or more, that is averaged as it stands. One draw is one number, though, off by a factor: with
+// fewer, errors of different channels are taken as independent and their squares summed, sum over n of (dW_n G_n)^2,
+// and a draw tells as much as there are channels. Errors of different elements of an input are always taken so: sum
+// over inputs i of (g_i dx_i)^2. Cost: for each sample a forward pass, and for each draw a backward pass, one product a
+// layer, and one multiply-add a weight and scheme. Memory: two bytes a weight and scheme, the values of one sample.
 // Source: Martens, New insights and perspectives on the natural gradient method, 2020, section 5; Dong et al., HAWQ-V2,
 // 2020, weighs by the trace of the Hessian instead. Differs: the errors themselves, not their norms, meet the gradient.
 #include <algorithm>
@@ -36,14 +36,19 @@ using graph::Graph;
 using graph::ValueId;
 using Clock = std::chrono::steady_clock;
 
+constexpr std::size_t kManyLabels = 256;  // samples times draws; a score is then off by some 9%, sqrt(2 / 256)
+
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
 class Fisher {
  public:
-  explicit Fisher(const ScoreTask& task)
-      : task_(task), graph_(task.session.model.graph), means_(task.candidates.size()) {}
+  Fisher(const ScoreTask& task, bool channels_apart)
+      : task_(task),
+        channels_apart_(channels_apart),
+        graph_(task.session.model.graph),
+        means_(task.candidates.size()) {}
 
   Status prepare() {
     for (const Candidate& candidate : task_.candidates) {
@@ -135,11 +140,17 @@ class Fisher {
     if (const auto who = by_output_.find(id); who != by_output_.end()) {
       const graph::Layer& layer = task_.candidates[who->second[0]].layer;
       CTK_TRY(const std::vector<float> g, calibrate::weight_gradient(graph_, layer, values.at(layer.input), gradient));
-      for (std::size_t i : who->second) sums[i] += squared_by_channel(changes_[i].weight, g);
+      for (std::size_t i : who->second) sums[i] += squared(changes_[i].weight, g);
     }
     if (const auto who = by_value_.find(id); who != by_value_.end()) {
+      std::vector<std::pair<ActivationQuant, double>> known;  // schemes of a layer mostly round alike
       for (const auto& [i, quant] : who->second) {
-        sums[i] += weighted_rounding(values.at(id).values<float>(), gradient.values<float>(), quant);
+        auto same = std::ranges::find(known, quant, [](const auto& entry) { return entry.first; });
+        if (same == known.end()) {
+          known.emplace_back(quant, weighted_rounding(values.at(id).values<float>(), gradient.values<float>(), quant));
+          same = known.end() - 1;
+        }
+        sums[i] += same->second;
       }
     }
     if (const auto who = by_embedding_.find(id); who != by_embedding_.end()) {
@@ -186,17 +197,21 @@ class Fisher {
     return sum;
   }
 
-  static double squared_by_channel(const WeightError& error, const std::vector<float>& g) {
+  double squared(const WeightError& error, const std::vector<float>& g) const {
     std::vector<double> changes(error.channels);
     parallel_for(error.channels, 8, [&](std::size_t begin, std::size_t end) {
       for (std::size_t n = begin; n < end; ++n) changes[n] = dot_error(error, n, g.data() + n * error.reduction);
     });
-    double sum = 0;
-    for (double change : changes) sum += change * change;
-    return sum;
+    double sum = 0, squares = 0;
+    for (double change : changes) {
+      sum += change;
+      squares += change * change;
+    }
+    return channels_apart_ ? squares : sum * sum;
   }
 
   const ScoreTask& task_;
+  const bool channels_apart_;
   const Graph& graph_;
   std::vector<Change> changes_;                            // by candidate
   std::map<ValueId, std::vector<std::size_t>> by_output_;  // candidates whose layer writes it
@@ -215,7 +230,11 @@ class Fisher {
 Result<std::vector<Score>> score_fisher(const ScoreTask& task) {
   const data::Split& split = *task.session.splits.score;
   const auto start = Clock::now();
-  Fisher fisher(task);
+  const graph::Graph& graph = task.session.model.graph;
+  const auto& declared = graph.value(graph.outputs()[0]).shape;
+  // One label a sample tells little; many rows tell more than a second draw of the few.
+  const std::size_t draws = declared && declared->size() == 2 ? 2 : 1;
+  Fisher fisher(task, split.count() * draws < kManyLabels);
   CTK_CHECK(fisher.prepare());
   const double seconds_errors = seconds_since(start);
   const auto total = static_cast<std::int64_t>(task.candidates.size());
@@ -224,8 +243,6 @@ Result<std::vector<Score>> score_fisher(const ScoreTask& task) {
   CTK_CHECK(for_each_sample(
       task.session.model.graph, split, [&](std::span<const Shape> shapes) { return fisher.prepare_shapes(shapes); },
       [&](const std::vector<Tensor>& inputs, const Values& values, const Tensor& output) -> Status {
-        // One label a sample tells little; many rows tell more than a second draw of the few.
-        const std::size_t draws = output.shape().size() == 2 ? 2 : 1;
         CTK_CHECK(fisher.add(inputs, values, output, draws));
         task.session.advance(total * ++done / static_cast<std::int64_t>(split.count()));
         return {};

@@ -8,8 +8,10 @@ namespace {
 const SensitivityMetric kMetrics[] = {
     {"kl", "mean over samples of KL(softmax(float) || softmax(quantized)), one layer at a time, nats", score_kl},
     {"fisher",
-     "1/2 E[sum over channels n of (sum over tokens of g_n dw_n x)^2 + sum over inputs of (g dx)^2] / rows of the "
-     "output, g gradients of -log p(label), label drawn from softmax(float); one backward pass for all, nats",
+     "1/2 E[(sum over channels and tokens of g_n dw_n x)^2 + sum over inputs of (g dx)^2] / rows of the output, below "
+     "256 "
+     "labels the square of each channel by itself; g gradients of -log p(label), label drawn from softmax(float), one "
+     "backward pass for all; nats",
      score_fisher},
     {"hessian_mse", "tr(dW H dW'), H = sum of x x' over a sample's rows: squared change of the layer's output",
      score_hessian_mse},
