@@ -250,7 +250,7 @@ class Rules {
     if (groups != nullptr && *groups == "none")
       lacks("stages.search.groups", "groups: none", "layers that share a weight with codes of their own");
     if (values_.has_section("data.select"))
-      lacks("data.select", "data.select", "gates and finalists that compare on it");
+      lacks("data.select", "this split", "gates and finalists that compare on it");
   }
 
   // Keys of text come with the length of a window, and perplexity with text.

@@ -97,8 +97,28 @@ def test_a_budget_that_no_stage_measures_is_refused(job, compress_run, budget):
     job.pipeline(calibrate={"samples": 8}, evaluate={"skip": 8}, budget=dict(budget), threads=1,
                  stages=[*quantize(), {"validate": {}}])
     outcome = job.run()
-    assert outcome.code == 0, outcome.err
-    assert next(b for b in job.report()["budget"] if b["name"] in budget)["met"] is not None
+    met = next(b for b in job.report()["budget"] if b["name"] in budget)["met"]
+    assert met is not None and outcome.code == (0 if met else INFEASIBLE), outcome.err
+
+
+def test_a_budget_that_the_result_misses_ends_with_its_exit_code(job):
+    job.write(small_cnn(), {"x": gaussian(16, 3, 8, 8)})
+    job.pipeline(calibrate={"samples": 8}, evaluate={"skip": 8}, stages=[*quantize(), {"validate": {}}], budget={"latency": "0.001 us"}, threads=1)
+    outcome = job.run()
+    assert outcome.code == INFEASIBLE
+    for word in ("budget: latency", "expected at most", "measured", "raise the budget"):
+        assert word in outcome.error
+    assert not next(b for b in job.report()["budget"] if b["name"] == "latency")["met"]   # the report stays
+
+
+@pytest.mark.parametrize("key, value, needs", [("stages.search.finalists", "3", "whole candidates"), ("stages.search.groups", "none", "share a weight"),
+                                               ("data.select", "{path: data.npz}", "gates and finalists")])
+def test_a_key_that_would_do_nothing_is_refused(job, compress_run, key, value, needs):
+    job.write(small_cnn(), {"x": gaussian(32, 3, 8, 8)})
+    job.pipeline(calibrate={"samples": 8}, stages=SEARCH, threads=1)
+    refused = compress_run("run", job.folder / "pipeline.yaml", "--set", f"{key}={value}")
+    assert refused.code == CONFIG
+    assert needs in refused.error and "does not have yet" in refused.error
 
 
 def test_a_budget_that_is_only_predicted_is_told(job, compress_run):

@@ -2,7 +2,10 @@
 
 import hashlib
 import json
+import shutil
+import time
 
+import numpy as np
 import pytest
 
 from conftest import DATA
@@ -41,7 +44,7 @@ def test_gptq_keeps_what_rounding_loses(compress_run, tmp_path):
     fitted, _ = run(compress_run, tmp_path, "gptq", "stages.quantize.method=gptq")
     assert rounded["metric"]["baseline"] == pytest.approx(5.2191, abs=2e-4)
     assert fitted["metric"]["baseline"] == rounded["metric"]["baseline"]
-    assert fitted["metric"]["final"] <= 5.50 < 5.7 < rounded["metric"]["final"]
+    assert fitted["metric"]["final"] <= 5.50 < 5.6 < rounded["metric"]["final"]
     layers = [layer for layer in fitted["layers"] if layer["scheme"] == "w4a16_g32"]
     assert len(layers) == 35
     for layer in layers:  # the receipt: rows of 7/8 of the texts, and what the method was worth on the others
@@ -94,3 +97,45 @@ def test_text_shorter_than_the_context_is_refused(compress_run, tmp_path):
     refused = compress_run("run", file)
     assert refused.code == 3
     assert "short.txt" in refused.error and "512" in refused.error
+
+
+@pytest.mark.parametrize("change, words", [(", metric: perplexity", ", metric: top1"), (", metric: perplexity", ", scale: 255"),
+                                           (", metric: perplexity", ", mean: [0.5]")])
+def test_keys_of_pictures_beside_text_are_refused(compress_run, tmp_path, change, words):
+    file = tmp_path / "p.yaml"
+    file.write_text(PIPELINE.format(stories=tmp_path).replace(change, words))
+    refused = compress_run("check", file)
+    assert refused.code == 2
+    assert words.split(":")[0].strip(", ") in refused.error
+
+
+@needs_stories
+def test_weights_beyond_half_scales_are_refused_by_name(compress_run, tmp_path):
+    """An fp16 scale reaches 65504 * 7: numbers past it were clipped to nothing like themselves."""
+    folder = tmp_path / "net"
+    shutil.copytree(STORIES, folder)
+    folder.chmod(0o755)
+    weights = folder / "model.safetensors"
+    weights.chmod(0o644)
+    raw = bytearray(weights.read_bytes())
+    length = int.from_bytes(raw[:8], "little")
+    begin, end = json.loads(raw[8:8 + length])["model.layers.0.self_attn.q_proj.weight"]["data_offsets"]
+    values = np.frombuffer(bytes(raw[8 + length + begin:8 + length + end]), np.float32) * np.float32(1e7)
+    raw[8 + length + begin:8 + length + end] = values.tobytes()
+    weights.write_bytes(bytes(raw))
+    file = tmp_path / "p.yaml"
+    file.write_text(PIPELINE.format(stories=STORIES).replace(f"model: {STORIES}", f"model: {folder}"))
+    checked = json.loads(compress_run("check", file, "--json").out)
+    layer = next(row for row in checked["layers"] if row["name"] == "model.layers.0.self_attn.q_proj")
+    assert "65504" in json.dumps(layer) and "q_proj.weight" in json.dumps(layer)
+
+
+def test_a_header_of_many_tensors_is_read_in_no_time(compress_run, tmp_path):
+    header = json.dumps({f"x{i}": {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]} for i in range(60_000)}).encode()
+    folder = tmp_path / "net"
+    folder.mkdir()
+    (folder / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header)
+    (folder / "config.json").write_text((STORIES / "config.json").read_text() if STORIES.is_dir() else "{}")
+    before = time.monotonic()
+    refused = compress_run("graph", "show", folder)   # with the square of them it took minutes
+    assert refused.code == 3 and time.monotonic() - before < 60
