@@ -94,6 +94,10 @@ Status run_stages(Session& session) {
     line.cached = cached;
     line.peak_rss = peak_rss();
     line.accepted = status.has_value();
+    if (name == "validate" && session.report.metric) {
+      line.metric_before = session.report.metric->baseline;
+      line.metric_after = session.report.metric->final;
+    }
     session.report.stages.push_back(std::move(line));
     if (status) continue;
     Error error = std::move(status).error();

@@ -172,7 +172,7 @@ Session make_session(const PipelineConfig& config, const RunOptions& options, co
                   {},     {},
                   {},     std::nullopt,
                   {},     {},
-                  {}};
+                  {},     {}};
   for (const std::string& note : session.model.notes) session.warn("model", note);
   return session;
 }

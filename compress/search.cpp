@@ -150,6 +150,24 @@ std::string reason_for(const Table& table, const Group& group, const QuantScheme
   return text + shares;
 }
 
+// What a budget costs: nats saved for each unit that its limit is raised, from solving again with a hundredth more.
+json prices_of(const search::Solver& solver, const Table& table, const Limits& limit, const Limits& extra,
+               double loss) {
+  json prices = json::object();
+  const auto price = [&](const char* name, double Limits::*which) {
+    const double more = 0.01 * (limit.*which);
+    if (!std::isfinite(more) || more <= 0) return;
+    Limits raised = limit;
+    raised.*which += more;
+    if (const auto answer = solver.solve(make_problem(table, raised, extra)))
+      prices[name] = std::max(0.0, loss - answer->loss) / more;
+  };
+  price("size", &Limits::size);
+  price("latency", &Limits::latency);
+  price("peak_memory", &Limits::peak);
+  return prices;
+}
+
 Result<std::string> search_all(Session& session) {
   Table table;
   CTK_TRY(table.groups, make_groups(session));
@@ -195,6 +213,7 @@ Result<std::string> search_all(Session& session) {
         {"predicted",
          {{"size", built.bytes}, {"latency", built.latency_us}, {"peak_memory", built.peak}, {"loss", answer.loss}}},
         {"float_us", table.float_us},
+        {"prices", prices_of(*solver, table, limit, extra, answer.loss)},
         {"corrections", round},
         {"proved_optimal", answer.proved_optimal},
         {"gap", answer.gap},
@@ -229,6 +248,7 @@ Status restore(Session& session, const std::string& text) {
   for (const json& row : artifact["skipped"]) session.report.skipped.push_back({row[0], row[1], row[2]});
   for (const auto& [name, value] : artifact["predicted"].items()) session.predicted[name] = value;
   session.predicted["float_us"] = artifact["float_us"];
+  for (const auto& [name, value] : artifact["prices"].items()) session.prices[name] = value;
   for (exporter::LayerRow& row : session.report.layers) {
     for (const Score& score : session.scores) {
       const auto found = session.schemes.find(row.name);

@@ -42,6 +42,7 @@ struct Session {
   std::map<std::string, double> layer_latency_us;          // by layer, under its scheme
   std::optional<graph::Graph> quantized;                   // after quantize
   std::map<std::string, double> predicted;                 // budget name -> value
+  std::map<std::string, double> prices;                    // budget name -> nats saved for each unit more
   std::optional<double> measured_loss;                     // KL to the float network on the test split, nats
   exporter::Report report;
 

@@ -169,6 +169,7 @@ void fill_budget_rows(Session& session) {
                        exporter::Figure measured) {
     exporter::BudgetRow row{name, unit, limit, guess, measured, {}, {}};
     if (limit && measured) row.met = *measured <= *limit;
+    if (const auto price = session.prices.find(name); price != session.prices.end()) row.price = price->second;
     const std::string kind = std::string_view(unit) == "bytes" ? "B" : unit;
     if (row.met && !*row.met)
       session.warn("budget_missed", std::string(name) + ": measured " + search::format_amount(*measured, kind) +

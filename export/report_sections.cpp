@@ -37,13 +37,14 @@ Section summary(const Report& report) {
 
 Section budgets(const Report& report) {
   Section section{"Budgets",
-                  "Predicted: from sums over layers, before the whole was measured.",
-                  {"budget", "limit", "predicted", "measured", "met"},
+                  "Predicted: from sums over layers, before the whole was measured. Price: loss (nats) saved for each "
+                  "byte or microsecond that the limit is raised.",
+                  {"budget", "limit", "predicted", "measured", "met", "price"},
                   {},
-                  {false, true, true, true, false}};
+                  {false, true, true, true, false, true}};
   for (const BudgetRow& row : report.budget) {
     section.rows.push_back({row.name, format_budget_figure(row, row.limit), format_budget_figure(row, row.predicted),
-                            format_budget_figure(row, row.measured), yes_no(row.met)});
+                            format_budget_figure(row, row.measured), yes_no(row.met), shown(row.price, format_number)});
   }
   return section;
 }

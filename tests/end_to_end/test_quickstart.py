@@ -198,3 +198,18 @@ def test_a_peak_memory_out_of_reach_ends_before_work(stages, compress_run, tmp_p
     assert "budget.peak_memory: expected at most 60 kB" in outcome.error
     assert "calibrate" not in outcome.out + outcome.err
     assert not (tmp_path / "out").exists()
+
+
+def test_a_price_is_what_a_hundredth_more_of_the_limit_saves(compress_run, tmp_path):
+    def solved(limit):
+        output = tmp_path / str(limit)
+        done = compress_run("run", QUICKSTART, "--output", output, "--set", f"budget={{size: {limit} B}}", "--set", "stages=[calibrate: {method: mse}, "
+                            "sensitivity: {metric: kl}, search: {schemes: [w8a8_c, w4a8_c, fp16], solver: ilp}, quantize: {method: rtn}, "
+                            "export: {formats: [bundle]}]")
+        assert done.code == 0, done.err
+        rows = {row["name"]: row for row in json.loads((output / "report.json").read_text())["budget"]}
+        return rows["size"]["price"], rows["loss"]["predicted"]
+
+    price, loss = solved(36000)
+    _, looser = solved(36360)
+    assert price > 0 and price == pytest.approx((loss - looser) / 360, rel=1e-6)
