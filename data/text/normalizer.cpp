@@ -3,8 +3,8 @@
 #include <string_view>
 #include <utility>
 
-#include "core/printable.h"
 #include "data/text/byte_level.h"
+#include "data/text/components.h"
 #include "data/text/pre_tokenizer.h"
 #include "data/text/unicode.h"
 #include "data/text/utf8.h"
@@ -160,10 +160,7 @@ Status add_bert(const JsonNode& node, Steps& steps) {
 
 Status add_sequence(const JsonNode& node, Steps& steps);
 
-struct Kind {
-  std::string_view type;
-  Status (*add)(const JsonNode& node, Steps& steps);
-};
+using Kind = ComponentKind<Steps>;
 constexpr Kind kKinds[] = {{"NFC", add_form<NormalForm::nfc>},
                            {"NFD", add_form<NormalForm::nfd>},
                            {"NFKC", add_form<NormalForm::nfkc>},
@@ -178,23 +175,11 @@ constexpr Kind kKinds[] = {{"NFC", add_form<NormalForm::nfc>},
                            {"Sequence", add_sequence}};
 
 Status add_step(const JsonNode& node, Steps& steps) {
-  if (node.depth() > kMaxDepth)
-    return node.expected("components nested at most " + std::to_string(kMaxDepth) + " deep");
-  CTK_TRY(const std::string type, node.text("type", ""));
-  std::string known;
-  for (const Kind& kind : kKinds) {
-    if (kind.type == type) return kind.add(node, steps);
-    known += (known.empty() ? "" : ", ") + std::string(kind.type);
-  }
-  return input_error(node.where() + ": expected a normalizer of type " + known + "; found \"" + printable(type) +
-                     "\". Take a tokenizer that is built of these.");
+  return add_component<Steps>(node, kKinds, "normalizer", steps);
 }
 
 Status add_sequence(const JsonNode& node, Steps& steps) {
-  const JsonNode list = node.child("normalizers");
-  if (!list.is_array()) return list.expected("an array of normalizers");
-  for (std::size_t i = 0; i < list.size(); ++i) CTK_CHECK(add_step(list.at(i), steps));
-  return {};
+  return add_components<Steps>(node, "normalizers", kKinds, "normalizer", steps);
 }
 
 }  // namespace

@@ -4,8 +4,8 @@
 #include <string_view>
 #include <utility>
 
-#include "core/printable.h"
 #include "data/text/byte_level.h"
+#include "data/text/components.h"
 #include "data/text/unicode.h"
 #include "data/text/utf8.h"
 
@@ -170,10 +170,7 @@ Status add_metaspace(const JsonNode& node, Steps& steps) {
 
 Status add_sequence(const JsonNode& node, Steps& steps);
 
-struct Kind {
-  std::string_view type;
-  Status (*add)(const JsonNode& node, Steps& steps);
-};
+using Kind = ComponentKind<Steps>;
 constexpr Kind kKinds[] = {{"ByteLevel", add_byte_level},
                            {"Split", add_split},
                            {"Digits", add_digits},
@@ -186,23 +183,11 @@ constexpr Kind kKinds[] = {{"ByteLevel", add_byte_level},
                            {"Sequence", add_sequence}};
 
 Status add_step(const JsonNode& node, Steps& steps) {
-  if (node.depth() > kMaxDepth)
-    return node.expected("components nested at most " + std::to_string(kMaxDepth) + " deep");
-  CTK_TRY(const std::string type, node.text("type", ""));
-  std::string known;
-  for (const Kind& kind : kKinds) {
-    if (kind.type == type) return kind.add(node, steps);
-    known += (known.empty() ? "" : ", ") + std::string(kind.type);
-  }
-  return input_error(node.where() + ": expected a pre-tokenizer of type " + known + "; found \"" + printable(type) +
-                     "\". Take a tokenizer that is built of these.");
+  return add_component<Steps>(node, kKinds, "pre-tokenizer", steps);
 }
 
 Status add_sequence(const JsonNode& node, Steps& steps) {
-  const JsonNode list = node.child("pretokenizers");
-  if (!list.is_array()) return list.expected("an array of pre-tokenizers");
-  for (std::size_t i = 0; i < list.size(); ++i) CTK_CHECK(add_step(list.at(i), steps));
-  return {};
+  return add_components<Steps>(node, "pretokenizers", kKinds, "pre-tokenizer", steps);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "graph/ops/elementwise.h"
+#include "graph/ops/sum_of_squares.h"
 
 namespace ctk::graph {
 namespace {
@@ -20,22 +21,6 @@ Result<std::vector<ValueInfo>> infer(const Node& node, std::span<const InferInpu
     return input_error("stash_type: expected 1 (float), found " + std::to_string(type) + ". Export with float.");
   }
   return single_output(DType::f32, x);
-}
-
-double sum_of_squares(const float* x, std::size_t count) {
-  constexpr std::size_t kLanes = 8;
-  double lanes[kLanes] = {};
-  std::size_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    for (std::size_t lane = 0; lane < kLanes; ++lane) {
-      const double value = x[i + lane];
-      lanes[lane] += value * value;
-    }
-  }
-  for (std::size_t lane = 0; i < count; ++i, ++lane) lanes[lane] += static_cast<double>(x[i]) * x[i];
-  double sum = 0.0;
-  for (double lane : lanes) sum += lane;
-  return sum;
 }
 
 Status evaluate(const Node& node, std::span<const TensorView> inputs, std::span<const MutableTensorView> outputs) {

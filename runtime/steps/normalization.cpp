@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/parallel.h"
+#include "graph/ops/sum_of_squares.h"
 #include "runtime/plan_builder.h"
 
 namespace ctk::runtime {
@@ -13,22 +14,6 @@ using graph::Node;
 using graph::Op;
 
 constexpr std::size_t kGrainElements = 4096;
-
-double sum_of_squares(const float* x, std::size_t count) {
-  constexpr std::size_t kLanes = 8;
-  double lanes[kLanes] = {};
-  std::size_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    for (std::size_t lane = 0; lane < kLanes; ++lane) {
-      const double value = x[i + lane];
-      lanes[lane] += value * value;
-    }
-  }
-  for (std::size_t lane = 0; i < count; ++i, ++lane) lanes[lane] += static_cast<double>(x[i]) * x[i];
-  double sum = 0.0;
-  for (double lane : lanes) sum += lane;
-  return sum;
-}
 
 class NormalizationStep final : public Step {
  public:
@@ -44,7 +29,7 @@ class NormalizationStep final : public Step {
       for (std::size_t row = begin; row < end; ++row) {
         const float* from = x + row * count;
         float* to = y + row * count;
-        const double mean = sum_of_squares(from, count) / static_cast<double>(count);
+        const double mean = graph::sum_of_squares(from, count) / static_cast<double>(count);
         const auto inverse = static_cast<float>(1.0 / std::sqrt(mean + epsilon));
         for (std::size_t i = 0; i < count; ++i) to[i] = from[i] * inverse * scale[i];
       }
