@@ -9,24 +9,13 @@
 #include "calibrate/reverse/rules.h"
 #include "core/parallel.h"
 #include "graph/ops/heads.h"
+#include "graph/ops/lane_sums.h"
 
 namespace ctk::calibrate {
 namespace {
 
+using graph::dot;
 using graph::Heads;
-
-float dot(const float* a, const float* b, std::size_t count) {
-  constexpr std::size_t kLanes = 8;
-  float lanes[kLanes] = {};
-  std::size_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    for (std::size_t lane = 0; lane < kLanes; ++lane) lanes[lane] += a[i + lane] * b[i + lane];
-  }
-  for (std::size_t lane = 0; i < count; ++i, ++lane) lanes[lane] += a[i] * b[i];
-  float sum = 0.0f;
-  for (float lane : lanes) sum += lane;
-  return sum;
-}
 
 void add_scaled(float factor, const float* from, std::size_t count, float* to) {
   for (std::size_t i = 0; i < count; ++i) to[i] += factor * from[i];

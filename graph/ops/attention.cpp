@@ -14,6 +14,7 @@
 #include <limits>
 
 #include "graph/ops/heads.h"
+#include "graph/ops/lane_sums.h"
 
 namespace ctk::graph {
 namespace {
@@ -142,20 +143,6 @@ Result<std::vector<ValueInfo>> infer(const Node& node, std::span<const InferInpu
     if (outputs.size() < node.outputs.size()) outputs.push_back(std::move(more[0]));
   }
   return outputs;
-}
-
-constexpr std::size_t kLanes = 8;
-
-float dot(const float* a, const float* b, std::size_t count) {
-  float lanes[kLanes] = {};
-  std::size_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    for (std::size_t lane = 0; lane < kLanes; ++lane) lanes[lane] += a[i + lane] * b[i + lane];
-  }
-  for (std::size_t lane = 0; i < count; ++i, ++lane) lanes[lane] += a[i] * b[i];
-  float sum = 0.0f;
-  for (float lane : lanes) sum += lane;
-  return sum;
 }
 
 // Token t of one head, wherever it lies: in the cache or behind it.

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "graph/ops/elementwise.h"
-#include "graph/ops/sum_of_squares.h"
+#include "graph/ops/lane_sums.h"
 
 namespace ctk::graph {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "core/parallel.h"
-#include "graph/ops/sum_of_squares.h"
+#include "graph/ops/lane_sums.h"
 #include "runtime/plan_builder.h"
 
 namespace ctk::runtime {
