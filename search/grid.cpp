@@ -141,6 +141,7 @@ Grid make_grid(const Problem& problem) {
     double unit = unit_for(largest);
     const bool is_exact = all_whole && unit <= 1;
     if (is_exact) unit = 1;
+    grid.cost_units.push_back(unit);
     const auto to_units = [&](double value) { return std::nearbyint(value / unit); };
     const double limit = is_exact ? std::floor(budget.limit) : to_units(budget.limit);
     grid.limits.push_back(clamp_limit(limit - to_units(budget.fixed)));
