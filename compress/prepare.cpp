@@ -2,6 +2,7 @@
 
 #include "compress/output_folder.h"
 #include "compress/summary.h"
+#include "compress/token_checks.h"
 #include "core/printable.h"
 #include "graph/layer.h"
 #include "graph/shapes.h"
@@ -117,6 +118,7 @@ Status open_splits(Session& session) {
   CTK_CHECK(fit_batches(session));
   for (const data::Warning& warning : session.splits.warnings) session.warn(warning.code, warning.text);
   CTK_CHECK(check_classes(session));
+  CTK_CHECK(check_tokens(session));
   for (const data::Split* split : session.splits.all()) {
     session.report.splits.push_back(
         {split->role, split->path(), static_cast<std::int64_t>(split->count()), split->fingerprint});
