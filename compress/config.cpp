@@ -76,6 +76,14 @@ class Binder {
     return text;
   }
 
+  GateConfig gate(const std::string& at) const {
+    GateConfig gate;
+    set(at + ".gate.metric_drop", gate.metric_drop);
+    const std::string* refusal = values_.get<std::string>(at + ".on_refusal");
+    gate.continues = refusal != nullptr && *refusal == "continue";
+    return gate;
+  }
+
   std::optional<TrainConfig> train(const std::string& at) const {
     if (!values_.has_section(at)) return {};
     TrainConfig train;
@@ -85,6 +93,7 @@ class Binder {
     set<double>(at + ".learning_rate", train.learning_rate);
     set<std::int64_t>(at + ".epochs", train.epochs);
     set<std::int64_t>(at + ".batch_size", train.batch_size);
+    train.gate = gate(at);
     return train;
   }
 
@@ -120,6 +129,7 @@ class Binder {
       set("stages.prune.pruning_ratio", prune.pruning_ratio);
       set<double>("stages.prune.max_ratio", prune.max_ratio);
       prune.finetune = train("stages.prune.finetune");
+      prune.gate = gate("stages.prune");
       config.prune = std::move(prune);
     }
     if (values_.has_section("stages.calibrate")) {
@@ -228,6 +238,14 @@ std::string to_string(const Problem& problem) {
 
 bool PipelineConfig::has_stage(std::string_view name) const {
   return std::ranges::count(stages, name) != 0;
+}
+
+bool PipelineConfig::changes_network() const {
+  return has_stage("distill") || has_stage("prune") || has_stage("finetune");
+}
+
+bool PipelineConfig::compares_on_select() const {
+  return changes_network() || has_stage("qat") || (search && search->finalists > 1);
 }
 
 std::string PipelineConfig::fingerprint() const {

@@ -14,6 +14,7 @@ class Rules {
   void run() {
     stage_order();
     data_of_stages();
+    select_split();
     schemes();
     budget();
     calibrate();
@@ -69,6 +70,19 @@ class Rules {
     if (!has_stage(stage) || values_.has_section("data." + split)) return;
     if (train_will_do && values_.has_section("data.train")) return;
     problem("stages." + stage, "expected data." + split + ", found none. Add \"" + split + ": {path: ...}\" to data.");
+  }
+
+  // A split that nothing reads would be read, kept apart from the others, and never used.
+  void select_split() {
+    if (!values_.has_section("data.select")) return;
+    const std::int64_t* finalists = values_.get<std::int64_t>("stages.search.finalists");
+    if (finalists != nullptr && *finalists > 1) return;
+    for (const char* stage : {"distill", "prune", "finetune", "qat"}) {
+      if (has_stage(stage)) return;
+    }
+    problem("data.select",
+            "expected a stage that compares on it (distill, prune, finetune, qat, or search with finalists above 1), "
+            "found none. Remove this split.");
   }
 
   void data_of_stages() {
@@ -249,8 +263,6 @@ class Rules {
     const std::string* groups = values_.get<std::string>("stages.search.groups");
     if (groups != nullptr && *groups == "none")
       lacks("stages.search.groups", "groups: none", "layers that share a weight with codes of their own");
-    if (values_.has_section("data.select"))
-      lacks("data.select", "this split", "gates and finalists that compare on it");
   }
 
   // Keys of text come with the length of a window, and perplexity with text.

@@ -91,6 +91,10 @@ class ValueCheck {
       fail(node, "expected error or skip, found \"" + node.text + "\". Choose one of them.");
       return {};
     }
+    if (row_.path.ends_with(".on_refusal") && node.text != "stop" && node.text != "continue") {
+      fail(node, "expected stop or continue, found \"" + node.text + "\". Choose one of them.");
+      return {};
+    }
     if (row_.path == "stages.search.groups" && node.text != "auto" && node.text != "none") {
       fail(node, "expected auto or none, found \"" + node.text + "\". Choose one of them.");
       return {};

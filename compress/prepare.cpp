@@ -69,7 +69,7 @@ Status fit_batches(Session& session) {
   const std::size_t batch = fixed_batch(session.model.graph, 0);
   if (batch == 0) return {};
   const std::string size = std::to_string(batch);
-  for (auto* split : {&session.splits.calibrate, &session.splits.score, &session.splits.test}) {
+  for (auto* split : {&session.splits.calibrate, &session.splits.score, &session.splits.select, &session.splits.test}) {
     if (!*split || (*split)->count() % batch == 0) continue;
     const std::size_t whole = (*split)->count() - (*split)->count() % batch;
     if ((*split)->is_drawn && whole > 0) {
@@ -100,7 +100,7 @@ Status open_splits(Session& session) {
   const bool fits_inputs = config.quantize && quantization::needs_inputs(config.quantize->method);
   request.draw_calibrate = config.has_stage("calibrate") || fits_inputs ? request.draw_calibrate : 0;
   request.draw_score = config.has_stage("sensitivity") ? request.draw_score : 0;
-  request.draw_select = 0;  // nothing compares on it yet: see config_rules
+  request.draw_select = config.compares_on_select() ? request.draw_select : 0;
   if (request.train || request.calibrate || request.score || request.select || request.evaluate) {
     auto ranked = require_known_ranks(session.model.graph);
     if (!ranked) return std::move(ranked).error().with_context(config.model);
@@ -172,6 +172,7 @@ Session make_session(const PipelineConfig& config, const RunOptions& options, co
                   {},     {},
                   {},     std::nullopt,
                   {},     {},
+                  {},     {},
                   {},     {}};
   for (const std::string& note : session.model.notes) session.warn("model", note);
   return session;
@@ -181,8 +182,10 @@ Status prepare(Session& session) {
   CTK_CHECK(require_runnable(session));
   CTK_CHECK(open_splits(session));
   CTK_CHECK(require_layers(session));
-  CTK_CHECK(require_reachable_size(session));
-  CTK_CHECK(require_reachable_peak(session));
+  if (!session.config.changes_network()) {  // else once it is what will be quantized
+    CTK_CHECK(require_reachable_size(session));
+    CTK_CHECK(require_reachable_peak(session));
+  }
   warn_of_unmeasured_budgets(session);
   return {};
 }

@@ -87,4 +87,24 @@ Result<std::vector<graph::Layer>> Session::target_layers(const std::vector<std::
   return chosen;
 }
 
+Status Session::list_layers() {
+  const graph::Graph& graph = model.graph;
+  report.layers.clear();
+  for (const graph::Layer& layer : graph::layers_of(graph)) {
+    exporter::LayerRow row;
+    row.name = graph.address(layer.node);
+    row.op = graph.node(layer.node).op_type;
+    const graph::Value& weight = graph.value(layer.weight);
+    const Shape& shape = weight.quantized ? weight.quantized->codes.shape() : weight.constant->shape();
+    row.shape.assign(shape.begin(), shape.end());
+    row.macs = layer_macs(model, layer.node);
+    row.scheme = to_string(graph.node(layer.node).scheme);
+    row.method = weight.quantized ? weight.quantized->method : "none";
+    row.bytes = static_cast<std::int64_t>(weight.quantized ? stored_bytes(*weight.quantized) : elements(shape) * 4);
+    report.layers.push_back(std::move(row));
+  }
+  CTK_TRY(const auto layers, target_layers({}, {}));  // lists what is none; stages that choose list again
+  return {};
+}
+
 }  // namespace ctk::pipeline
