@@ -240,11 +240,6 @@ class Rules {
     if (metric != nullptr && (*metric == "top1" || *metric == "top5"))
       problem(at + ".metric", "expected perplexity, kl, agreement, mse or sqnr_db for text, found \"" + *metric +
                                   "\", which needs labels. Choose one of them.");
-    const std::string* model = values_.get<std::string>("model");
-    if (model != nullptr && model->ends_with(".gguf") && !values_.has(at + ".tokenizer"))
-      problem(at + ".context",
-              "expected a tokenizer beside it, since the vocabulary inside a .gguf file is not read for "
-              "texts yet, found none. Add tokenizer: with the path of a tokenizer.json.");
   }
 
   bool is_given(const std::string& path) const {

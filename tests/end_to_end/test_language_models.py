@@ -164,3 +164,22 @@ def test_a_header_of_many_tensors_is_read_in_no_time(compress_run, tmp_path):
     before = time.monotonic()
     refused = compress_run("graph", "show", folder)   # with the square of them it took minutes
     assert refused.code == 3 and time.monotonic() - before < 60
+
+
+@needs_stories
+def test_the_vocabulary_inside_a_gguf_file_serves_texts_and_prompts(compress_run, tmp_path):
+    file = tmp_path / "stories.yaml"
+    file.write_text(PIPELINE.format(stories=STORIES).replace("formats: [bundle]", "formats: [gguf]").replace("w4a16_g32", "w8a16_g32"))
+    assert compress_run("run", file, "--output", tmp_path / "out").code == 0
+    alone = tmp_path / "alone" / "model.gguf"
+    alone.parent.mkdir()
+    shutil.copy(tmp_path / "out" / "model.gguf", alone)
+    file.write_text(file.read_text().replace(f"model: {STORIES}", f"model: {alone}"))
+    own = compress_run("eval", file, "--json")
+    given = compress_run("eval", file, "--json", "--set", f"data.evaluate.tokenizer={STORIES}")
+    assert own.code == 0, own.err
+    assert json.loads(own.out)["value"] == json.loads(given.out)["value"]
+    written = compress_run("generate", alone, "--prompt", "Once upon a time", "--tokens", "16", "--json")
+    from_json = compress_run("generate", alone, "--prompt", "Once upon a time", "--tokens", "16", "--json", "--tokenizer", STORIES)
+    assert written.code == 0, written.err
+    assert json.loads(written.out)["text"] == json.loads(from_json.out)["text"] != ""
