@@ -66,13 +66,8 @@ const std::vector<NameRow>& observer_rows() {
   return rows;
 }
 
-constexpr NameRow kMoreSolvers[] = {
-    {"greedy", "the greedy solver", "best loss per byte first"},
-    {"dp", "the dynamic-programming solver", "exact for one budget"},
-    {"evolutionary", "the evolutionary solver", "for losses that do not add up"},
-};
 const std::vector<NameRow>& solver_rows() {
-  static const std::vector<NameRow> rows = merged(search::solvers(), kMoreSolvers);
+  static const std::vector<NameRow> rows = merged(search::solvers(), {});
   return rows;
 }
 

@@ -206,4 +206,14 @@ Assignment optimal_assignment(const Problem& problem, const Grid& grid, const st
   return found;
 }
 
+Assignment bounded_assignment(const Problem& problem, const Grid& grid, const std::vector<std::size_t>& positions,
+                              double bound) {
+  Assignment found = optimal_assignment(problem, grid, positions);
+  if (std::ceil(bound) >= static_cast<double>(total_of(grid, positions).loss)) return found;
+  found.proved_optimal = false;
+  found.bound = std::min(found.loss, grid.loss_offset + grid.loss_unit * bound);
+  found.gap = found.loss - found.bound;
+  return found;
+}
+
 }  // namespace ctk::search

@@ -62,4 +62,9 @@ bool is_better(const Grid& grid, const std::vector<std::size_t>& a, const std::v
 // Positions -> the problem's choice indices, with sums, bound = loss and proved_optimal set.
 Assignment optimal_assignment(const Problem& problem, const Grid& grid, const std::vector<std::size_t>& positions);
 
+// The same for an assignment of which only `bound` is known: a grid loss that none within the limits undercuts.
+// proved_optimal when no whole number lies between.
+Assignment bounded_assignment(const Problem& problem, const Grid& grid, const std::vector<std::size_t>& positions,
+                              double bound);
+
 }  // namespace ctk::search
