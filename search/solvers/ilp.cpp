@@ -52,6 +52,11 @@ bool tighten_limits(Grid& grid) {
       least += low->costs[b];
       most += high->costs[b];
     }
+    for (const GridEdge& edge : grid.edges) {
+      const auto [low, high] = std::minmax_element(edge.costs[b].begin(), edge.costs[b].end());
+      least += *low;
+      most += *high;
+    }
     if (least > grid.limits[b]) return false;
     grid.limits[b] = std::min(grid.limits[b], most);
   }
@@ -61,8 +66,8 @@ bool tighten_limits(Grid& grid) {
 // Reduced cost up to which the first core reaches.
 double first_slack(const Lagrangian& bounds) {
   std::vector<double> all;
-  for (const auto& reduced : bounds.reduced) all.insert(all.end(), reduced.begin(), reduced.end());
-  const std::size_t rank = std::min(all.size() - 1, bounds.reduced.size() + kFirstCoreExtra);
+  for (const auto& least : bounds.least_with) all.insert(all.end(), least.begin(), least.end());
+  const std::size_t rank = std::min(all.size() - 1, bounds.least_with.size() + kFirstCoreExtra);
   std::nth_element(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(rank), all.end());
   return all[rank];
 }
@@ -112,8 +117,14 @@ Result<Assignment> solve_ilp(const Problem& problem) {
   CTK_CHECK(check_problem(problem));
   Grid grid = make_grid(problem);
   drop_dominated(grid);
-  std::vector<std::size_t> positions = unlimited_best(grid);
-  if (total_of(grid, positions).is_within) return optimal_assignment(problem, grid, positions);
+  if (grid.edges.empty()) {
+    const std::vector<std::size_t> positions = unlimited_best(grid);
+    if (total_of(grid, positions).is_within) return optimal_assignment(problem, grid, positions);
+  } else if (Unlimited best = best_without_limits(grid, kWalkSteps);
+             best.loss == best.bound && total_of(grid, best.positions).is_within) {
+    if (!best.is_walked) exchange_ties(grid, best.positions);
+    return optimal_assignment(problem, grid, best.positions);
+  }
   if (grid.items.empty() || !tighten_limits(grid)) return explain_infeasible(problem, solve_ilp);
 
   CTK_TRY(const Cbc cbc, load_cbc());

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "core/random.h"
+#include "tests/search/random_problem.h"
 
 namespace ctk::search {
 namespace {
@@ -176,41 +177,6 @@ TEST(BruteForce, RefusesWhatItCannotFinish) {
   EXPECT_NE(solve_brute_force(problem).error().message.find("at most 4194304 combinations"), std::string::npos);
 }
 
-// Small whole losses and costs make ties common; real ones make them rare. Both must agree with brute force.
-Problem random_problem(Random& random, bool is_whole) {
-  Problem problem;
-  const std::size_t budgets = 1 + random.below(3), items = random.below(7);
-  for (std::size_t i = 0; i < items; ++i) {
-    Item& it = problem.items.emplace_back();
-    it.name = "item" + std::to_string(i);
-    for (std::size_t c = 0, n = 1 + random.below(4); c < n; ++c) {
-      Choice& choice = it.choices.emplace_back();
-      choice.name = "choice" + std::to_string(c);
-      choice.loss = is_whole ? static_cast<double>(random.below(4))
-                             : random.uniform() * std::pow(10.0, -static_cast<double>(random.below(5)));
-      for (std::size_t b = 0; b < budgets; ++b) {
-        choice.costs.push_back(is_whole ? static_cast<double>(random.below(5)) : random.uniform() * 1000);
-      }
-    }
-  }
-  for (std::size_t b = 0; b < budgets; ++b) {
-    double least = 0, most = 0;
-    for (const Item& it : problem.items) {
-      double low = it.choices[0].costs[b], high = low;
-      for (const Choice& choice : it.choices) {
-        low = std::min(low, choice.costs[b]);
-        high = std::max(high, choice.costs[b]);
-      }
-      least += low;
-      most += high;
-    }
-    const double share = random.uniform() * 1.3 - 0.1;  // some out of reach, some without effect
-    const double limit = least + (most - least) * share;
-    problem.budgets.push_back({"b" + std::to_string(b), is_whole ? std::floor(limit) : limit, 0, ""});
-  }
-  return problem;
-}
-
 TEST(Ilp, AgreesWithBruteForceOnRandomProblems) {
   Random random(300, "ilp against brute force");
   int feasible = 0, infeasible = 0;
@@ -236,39 +202,9 @@ TEST(Ilp, AgreesWithBruteForceOnRandomProblems) {
   EXPECT_GT(infeasible, 30);
 }
 
-Problem large_problem(std::uint64_t seed) {
-  Random random(seed, "large");
-  Problem problem;
-  problem.budgets = {{"size", 0, 5000, "B"}, {"latency", 0, 12.5, "us"}};
-  const double bits[] = {4, 8, 16, 32};
-  double small = 0, large = 0, quick = 0, slow = 0;
-  for (int i = 0; i < 200; ++i) {
-    Item& it = problem.items.emplace_back();
-    it.name = "layer" + std::to_string(i);
-    const double weights = std::floor(100 + 100000 * std::pow(random.uniform(), 3)),
-                 sensitivity = random.uniform() / 200;
-    double least_us = 1e9, most_us = 0;
-    for (int c = 0; c < 4; ++c) {
-      const double us = weights / 1000 * (0.3 + 0.2 * c + 0.3 * random.uniform());
-      it.choices.push_back({"s" + std::to_string(c),
-                            sensitivity * std::pow(0.25, c) * (0.5 + random.uniform()),
-                            {weights * bits[c] / 8, us}});
-      least_us = std::min(least_us, us);
-      most_us = std::max(most_us, us);
-    }
-    small += weights / 2;
-    large += weights * 4;
-    quick += least_us;
-    slow += most_us;
-  }
-  problem.budgets[0].limit = std::floor(0.8 * small + 0.2 * large + 5000);
-  problem.budgets[1].limit = 0.7 * quick + 0.3 * slow + 12.5;
-  return problem;
-}
-
 TEST(Ilp, Solves200ItemsUnderTwoBudgetsInTime) {
   for (std::uint64_t seed : {1, 2, 3}) {
-    const Problem problem = large_problem(seed);
+    const Problem problem = large_problem(seed, 4, 2, 0);
     const std::clock_t start = std::clock();
     auto best = solve_ilp(problem);
     const double seconds = seconds_since(start);
@@ -292,7 +228,7 @@ TEST(Ilp, Solves200ItemsUnderTwoBudgetsInTime) {
 }
 
 TEST(Ilp, GivesTheSameAnswerTwice) {
-  const Problem problem = large_problem(4);
+  const Problem problem = large_problem(4, 4, 2, 0);
   EXPECT_EQ(solve_ilp(problem)->choices, solve_ilp(problem)->choices);
 }
 
