@@ -4,6 +4,7 @@
 #include "compress/output_folder.h"
 #include "compress/summary.h"
 #include "compress/token_checks.h"
+#include "compress/train_stage.h"
 #include "core/printable.h"
 #include "graph/layer.h"
 #include "graph/shapes.h"
@@ -186,6 +187,7 @@ Session make_session(const PipelineConfig& config, const RunOptions& options, co
 Status prepare(Session& session) {
   CTK_CHECK(require_runnable(session));
   CTK_CHECK(open_splits(session));
+  CTK_CHECK(require_training(session));
   CTK_CHECK(require_layers(session));
   if (!session.config.changes_network()) {  // else once it is what will be quantized
     CTK_CHECK(require_reachable_size(session));
