@@ -76,15 +76,37 @@ class Binder {
     return text;
   }
 
+  GateConfig gate(const std::string& at) const {
+    GateConfig gate;
+    set(at + ".gate.metric_drop", gate.metric_drop);
+    const std::string* refusal = values_.get<std::string>(at + ".on_refusal");
+    gate.continues = refusal != nullptr && *refusal == "continue";
+    return gate;
+  }
+
   std::optional<TrainConfig> train(const std::string& at) const {
     if (!values_.has_section(at)) return {};
     TrainConfig train;
     set_path(at + ".teacher", train.teacher);
-    set<double>(at + ".temperature", train.temperature);
-    set<double>(at + ".alpha", train.alpha);
-    set<double>(at + ".learning_rate", train.learning_rate);
-    set<std::int64_t>(at + ".epochs", train.epochs);
-    set<std::int64_t>(at + ".batch_size", train.batch_size);
+    const std::pair<const char*, double*> numbers[] = {{"temperature", &train.temperature},
+                                                       {"alpha", &train.alpha},
+                                                       {"label_smoothing", &train.label_smoothing},
+                                                       {"learning_rate", &train.learning_rate},
+                                                       {"warmup", &train.warmup},
+                                                       {"momentum", &train.momentum},
+                                                       {"weight_decay", &train.weight_decay},
+                                                       {"clip_norm", &train.clip_norm},
+                                                       {"ema", &train.ema}};
+    for (const auto& [key, into] : numbers) set<double>(at + "." + key, *into);
+    const std::pair<const char*, std::int64_t*> counts[] = {{"epochs", &train.epochs},
+                                                            {"batch_size", &train.batch_size},
+                                                            {"accumulate", &train.accumulate},
+                                                            {"patience", &train.patience}};
+    for (const auto& [key, into] : counts) set<std::int64_t>(at + "." + key, *into);
+    set_text(at + ".optimizer", train.optimizer);
+    set_text(at + ".schedule", train.schedule);
+    set<bool>(at + ".batch_norm", train.batch_norm);
+    train.gate = gate(at);
     return train;
   }
 
@@ -120,6 +142,7 @@ class Binder {
       set("stages.prune.pruning_ratio", prune.pruning_ratio);
       set<double>("stages.prune.max_ratio", prune.max_ratio);
       prune.finetune = train("stages.prune.finetune");
+      prune.gate = gate("stages.prune");
       config.prune = std::move(prune);
     }
     if (values_.has_section("stages.calibrate")) {
@@ -228,6 +251,14 @@ std::string to_string(const Problem& problem) {
 
 bool PipelineConfig::has_stage(std::string_view name) const {
   return std::ranges::count(stages, name) != 0;
+}
+
+bool PipelineConfig::changes_network() const {
+  return has_stage("distill") || has_stage("prune") || has_stage("finetune");
+}
+
+bool PipelineConfig::compares_on_select() const {
+  return changes_network() || has_stage("qat") || (search && search->finalists > 1);
 }
 
 std::string PipelineConfig::fingerprint() const {

@@ -34,16 +34,27 @@ struct BudgetConfig {
   }
 };
 
+// Of a stage that changes the network: how much worse the metric may get on the select split, and what then.
+struct GateConfig {
+  std::optional<MetricDrop> metric_drop;
+  bool continues = false;  // on_refusal: continue, with the network as it was before the stage
+};
+
 struct TrainConfig {  // distill, finetune, qat and prune.finetune
   std::string teacher;
-  double temperature = 4, alpha = 0.9, learning_rate = 0.01;
-  std::int64_t epochs = 1, batch_size = 128;
+  double temperature = 4, alpha = 0.9, label_smoothing = 0;
+  std::string optimizer = "sgd", schedule = "cosine";
+  double learning_rate = 0.02, warmup = 0, momentum = 0.9, weight_decay = 1e-4, clip_norm = 0, ema = 0;
+  std::int64_t epochs = 1, batch_size = 128, accumulate = 1, patience = 0;
+  bool batch_norm = true;
+  GateConfig gate;
 };
 struct PruneConfig {
   std::string method = "l1";
   std::optional<double> macs, pruning_ratio;  // share of multiply-adds kept; share of channels removed
   double max_ratio = 0.9;                     // of one layer's channels
   std::optional<TrainConfig> finetune;
+  GateConfig gate;
 };
 struct CalibrateConfig {
   std::string method = "minmax";
@@ -106,6 +117,10 @@ struct PipelineConfig {
   std::map<std::string, std::string> canonical;
 
   bool has_stage(std::string_view name) const;
+  // Some stage changes the float network itself: distill, prune or finetune.
+  bool changes_network() const;
+  // Some stage holds networks against each other on the select split.
+  bool compares_on_select() const;
   // Of the whole canonical form but `output`.
   std::string fingerprint() const;
   // Of the entries at or below the given paths ("seed", "data.calibrate", "stages.calibrate"): what a stage depends on.

@@ -1,5 +1,6 @@
 // One value of the pipeline file against its row of the table.
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -87,12 +88,18 @@ class ValueCheck {
 
   std::optional<KeyValue> text(const YamlNode& node) {
     if (!scalar(node)) return {};
-    if (row_.path == "data.*.on_bad_sample" && node.text != "error" && node.text != "skip") {
-      fail(node, "expected error or skip, found \"" + node.text + "\". Choose one of them.");
-      return {};
-    }
-    if (row_.path == "stages.search.groups" && node.text != "auto" && node.text != "none") {
-      fail(node, "expected auto or none, found \"" + node.text + "\". Choose one of them.");
+    // Words of a key, by the end of its path.
+    constexpr std::pair<std::string_view, std::array<std::string_view, 3>> kWords[] = {
+        {"data.*.on_bad_sample", {"error", "skip"}},   {".on_refusal", {"stop", "continue"}},
+        {"stages.search.groups", {"auto", "none"}},    {".optimizer", {"sgd", "adam", "adamw"}},
+        {".schedule", {"cosine", "step", "constant"}},
+    };
+    for (const auto& [path, words] : kWords) {
+      if (!row_.path.ends_with(path) || std::ranges::count(words, std::string_view(node.text)) != 0) continue;
+      const std::string last = words[2].empty() ? "" : " or " + std::string(words[2]);
+      const std::string between = words[2].empty() ? " or " : ", ";
+      fail(node, "expected " + std::string(words[0]) + between + std::string(words[1]) + last + ", found \"" +
+                     node.text + "\". Choose one of them.");
       return {};
     }
     return node.text;

@@ -13,9 +13,9 @@ namespace {
 constexpr std::string_view kTrainer = "the trainer";
 
 constexpr NameRow kStages[] = {
-    {"distill", kTrainer, "train the model towards a teacher's outputs"},
+    {"distill", "", "train the model towards a teacher's outputs"},
     {"prune", kTrainer, "remove channels, with what is coupled to them"},
-    {"finetune", kTrainer, "train the model on data.train"},
+    {"finetune", "", "train the model on data.train"},
     {"calibrate", "", "watch the range of every activation on data.calibrate"},
     {"sensitivity", "", "measure the loss of each layer under each scheme on data.score"},
     {"search", "", "choose a scheme for every layer under the budget"},

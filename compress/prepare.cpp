@@ -1,7 +1,10 @@
 #include "compress/prepare.h"
 
+#include "compress/model_tokenizer.h"
 #include "compress/output_folder.h"
 #include "compress/summary.h"
+#include "compress/token_checks.h"
+#include "compress/train_stage.h"
 #include "core/printable.h"
 #include "graph/layer.h"
 #include "graph/shapes.h"
@@ -69,7 +72,7 @@ Status fit_batches(Session& session) {
   const std::size_t batch = fixed_batch(session.model.graph, 0);
   if (batch == 0) return {};
   const std::string size = std::to_string(batch);
-  for (auto* split : {&session.splits.calibrate, &session.splits.score, &session.splits.test}) {
+  for (auto* split : {&session.splits.calibrate, &session.splits.score, &session.splits.select, &session.splits.test}) {
     if (!*split || (*split)->count() % batch == 0) continue;
     const std::size_t whole = (*split)->count() - (*split)->count() % batch;
     if ((*split)->is_drawn && whole > 0) {
@@ -88,19 +91,21 @@ Status fit_batches(Session& session) {
 Status open_splits(Session& session) {
   const PipelineConfig& config = session.config;
   data::SplitRequest request;
-  const auto spec = [](const std::optional<SourceConfig>& source) {
-    return source ? std::optional(source->spec) : std::nullopt;
+  const auto take = [](const std::optional<SourceConfig>& source, std::optional<data::SourceSpec>& into) -> Status {
+    if (!source) return {};
+    CTK_TRY(into, with_tokenizer(source->spec));
+    return {};
   };
-  request.train = spec(config.train);
-  request.calibrate = spec(config.calibrate_data);
-  request.score = spec(config.score);
-  request.select = spec(config.select);
-  request.evaluate = spec(config.evaluate);
+  CTK_CHECK(take(config.train, request.train));
+  CTK_CHECK(take(config.calibrate_data, request.calibrate));
+  CTK_CHECK(take(config.score, request.score));
+  CTK_CHECK(take(config.select, request.select));
+  CTK_CHECK(take(config.evaluate, request.evaluate));
   request.seed = config.seed;
   const bool fits_inputs = config.quantize && quantization::needs_inputs(config.quantize->method);
   request.draw_calibrate = config.has_stage("calibrate") || fits_inputs ? request.draw_calibrate : 0;
   request.draw_score = config.has_stage("sensitivity") ? request.draw_score : 0;
-  request.draw_select = 0;  // nothing compares on it yet: see config_rules
+  request.draw_select = config.compares_on_select() ? request.draw_select : 0;
   if (request.train || request.calibrate || request.score || request.select || request.evaluate) {
     auto ranked = require_known_ranks(session.model.graph);
     if (!ranked) return std::move(ranked).error().with_context(config.model);
@@ -117,6 +122,7 @@ Status open_splits(Session& session) {
   CTK_CHECK(fit_batches(session));
   for (const data::Warning& warning : session.splits.warnings) session.warn(warning.code, warning.text);
   CTK_CHECK(check_classes(session));
+  CTK_CHECK(check_tokens(session));
   for (const data::Split* split : session.splits.all()) {
     session.report.splits.push_back(
         {split->role, split->path(), static_cast<std::int64_t>(split->count()), split->fingerprint});
@@ -172,6 +178,7 @@ Session make_session(const PipelineConfig& config, const RunOptions& options, co
                   {},     {},
                   {},     std::nullopt,
                   {},     {},
+                  {},     {},
                   {},     {}};
   for (const std::string& note : session.model.notes) session.warn("model", note);
   return session;
@@ -180,9 +187,12 @@ Session make_session(const PipelineConfig& config, const RunOptions& options, co
 Status prepare(Session& session) {
   CTK_CHECK(require_runnable(session));
   CTK_CHECK(open_splits(session));
+  CTK_CHECK(require_training(session));
   CTK_CHECK(require_layers(session));
-  CTK_CHECK(require_reachable_size(session));
-  CTK_CHECK(require_reachable_peak(session));
+  if (!session.config.changes_network()) {  // else once it is what will be quantized
+    CTK_CHECK(require_reachable_size(session));
+    CTK_CHECK(require_reachable_peak(session));
+  }
   warn_of_unmeasured_budgets(session);
   return {};
 }

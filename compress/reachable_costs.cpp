@@ -55,11 +55,12 @@ Status require_reachable_peak(Session& session) {
     CTK_TRY(const auto runs,
             search_table::uniform_runs(session, table.groups, placeholder_ranges(session.model.graph)));
     search_table::fill_peak(runs, table);
-    budget.limit = config.budget.peak_memory->absolute(table.float_peak);
+    CTK_CHECK(search_table::fill_baseline(session, table));
+    budget.limit = config.budget.peak_memory->absolute(table.baseline_peak);
     budget.fixed = table.base_peak;
     problem.items = items_of(table, table.packed);
   } else if (config.quantize && config.quantize->scheme) {
-    CTK_TRY(const auto executor, runtime::CpuExecutor::create(session.model.graph, batch_shapes(session.model, 1)));
+    CTK_TRY(const auto executor, runtime::CpuExecutor::create(session.float_graph(), batch_shapes(session.model, 1)));
     budget.limit = config.budget.peak_memory->absolute(search_table::peak_bytes(*executor));
     CTK_TRY(budget.fixed, assigned_peak(session));
     if (budget.fixed > budget.limit) {
@@ -90,9 +91,10 @@ Status require_reachable_latency(Session& session) {
   CTK_TRY(table.groups, search_table::make_groups(session));
   CTK_TRY(const auto runs, search_table::uniform_runs(session, table.groups, placeholder_ranges(session.model.graph)));
   CTK_CHECK(search_table::fill_times(runs, table));
+  CTK_CHECK(search_table::fill_baseline(session, table));
   search::Problem problem;
   problem.budgets.push_back(
-      {"latency", config.budget.latency->absolute(table.float_us), std::max(0.0, table.base_us), "us"});
+      {"latency", config.budget.latency->absolute(table.baseline_us), std::max(0.0, table.base_us), "us"});
   problem.items = items_of(table, table.latency_us);
   CTK_TRY(const std::vector<search::Reach> reach, search::reach_of(problem, nullptr));
   if (reach[0].least_alone <= kDoubt * problem.budgets[0].limit) return {};

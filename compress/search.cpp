@@ -177,12 +177,13 @@ Result<std::string> search_all(Session& session) {
   const UniformRun& reference = runs[0];
   fill_peak(runs, table);
   CTK_CHECK(fill_times(runs, table));
+  CTK_CHECK(fill_baseline(session, table));
   const BudgetConfig& budget = session.config.budget;
   const auto limit_of = [](const std::optional<Limit>& given, double baseline) {
     return given ? given->absolute(baseline) : std::numeric_limits<double>::infinity();
   };
   const Limits limit{std::floor(limit_of(budget.size, static_cast<double>(session.model.file_bytes))),
-                     limit_of(budget.latency, table.float_us), limit_of(budget.peak_memory, table.float_peak)};
+                     limit_of(budget.latency, table.baseline_us), limit_of(budget.peak_memory, table.baseline_peak)};
   CTK_TRY(const search::Solver* solver, search::find_solver(session.config.search->solver));
   Limits extra{0, 0, 0};
   double least_peak = std::numeric_limits<double>::infinity();  // of what was built
@@ -212,7 +213,7 @@ Result<std::string> search_all(Session& session) {
         {"latency_us", json::object()},
         {"predicted",
          {{"size", built.bytes}, {"latency", built.latency_us}, {"peak_memory", built.peak}, {"loss", answer.loss}}},
-        {"float_us", table.float_us},
+        {"float_us", table.baseline_us},
         {"prices", prices_of(*solver, table, limit, extra, answer.loss)},
         {"corrections", round},
         {"proved_optimal", answer.proved_optimal},

@@ -85,6 +85,18 @@ Status fill_bytes(const Session& session, Table& table) {
   return {};
 }
 
+Status fill_baseline(const Session& session, Table& table) {
+  table.baseline_us = table.float_us;
+  table.baseline_peak = table.float_peak;
+  if (!session.original) return {};
+  CTK_TRY(auto executor, runtime::CpuExecutor::create(*session.original, batch_shapes(session.model, 1)));
+  runtime::CpuExecutor* const one[] = {executor.get()};
+  CTK_TRY(const auto figures, runtime::measure_interleaved(one, {0.2, 20, 2000, 5}));
+  table.baseline_us = figures[0].median_us;
+  table.baseline_peak = peak_bytes(*executor);
+  return {};
+}
+
 double peak_bytes(const runtime::CpuExecutor& executor) {
   return static_cast<double>(executor.activation_bytes() + executor.packed_bytes());
 }

@@ -27,6 +27,7 @@ struct Table {
   double base_us = 0;                     // steps that belong to no layer
   double base_peak = 0;                   // activations and scratch
   double float_us = 0, float_peak = 0;
+  double baseline_us = 0, baseline_peak = 0;  // of the network as read, where a stage has changed it since
 };
 
 // The network with one scheme wherever layers may take it, ready to run.
@@ -50,6 +51,9 @@ Result<std::vector<UniformRun>> uniform_runs(const Session& session, const std::
 void fill_peak(std::span<const UniformRun> runs, Table& table);
 // Times, measured now. Errors: those of running.
 Status fill_times(std::span<const UniformRun> runs, Table& table);
+
+// What shares of the float model are shares of; after fill_peak() and fill_times(). Errors: those of running.
+Status fill_baseline(const Session& session, Table& table);
 
 // Activations, scratch and packed weights.
 double peak_bytes(const runtime::CpuExecutor& executor);

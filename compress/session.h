@@ -45,7 +45,11 @@ struct Session {
   std::map<std::string, double> prices;                    // budget name -> nats saved for each unit more
   std::optional<double> measured_loss;                     // KL to the float network on the test split, nats
   exporter::Report report;
+  std::optional<graph::Graph> original;  // the float network as read, once a stage has put another in its place
+  exporter::StageRow stage_row;          // of the running stage: figures it states beyond its time
 
+  // What all figures of "before" are of.
+  const graph::Graph& float_graph() const { return original ? *original : model.graph; }
   const graph::Graph& final_graph() const { return quantized ? *quantized : model.graph; }
   // Options every use of schemes shares; without method and bias correction, as scoring and timing want them.
   quantization::ApplyOptions plain_options() const {
@@ -62,6 +66,8 @@ struct Session {
   // The layers a quantize or search stage may touch, by address; fills report.skipped with the others and the reasons.
   Result<std::vector<graph::Layer>> target_layers(const std::vector<std::string>& targets,
                                                   const std::vector<std::string>& ignore);
+  // report.layers and report.skipped from the network as it is now. Errors: none but those of target_layers.
+  Status list_layers();
 };
 
 // A stage: work units for the progress bar, the keys it depends on, and how it runs. run() must restore its results

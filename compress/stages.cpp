@@ -4,6 +4,7 @@
 #include "compress/patterns.h"
 #include "compress/session.h"
 #include "compress/summary.h"
+#include "compress/train_stage.h"
 #include "core/hash.h"
 #include "graph/layer.h"
 
@@ -28,7 +29,16 @@ std::int64_t validate_work(const Session& s) {
   return 2 * split_work(s.splits.test);
 }
 
+std::int64_t distill_work(const Session& s) {
+  return train_work(s, *s.config.distill);
+}
+std::int64_t finetune_work(const Session& s) {
+  return train_work(s, *s.config.finetune);
+}
+
 constexpr std::array kStages{
+    StageRow{"distill", "trains the network towards a teacher's outputs", distill_work, run_distill},
+    StageRow{"finetune", "trains the network on data.train", finetune_work, run_finetune},
     StageRow{"calibrate", "ranges of activations over the calibration split", calibrate_work, run_calibrate},
     StageRow{"sensitivity", "loss of each layer alone under each scheme", sensitivity_work, run_sensitivity},
     StageRow{"search", "one scheme a layer under the budgets, by an integer programme", no_work, run_search},
@@ -85,6 +95,26 @@ Result<std::vector<graph::Layer>> Session::target_layers(const std::vector<std::
       chosen.push_back(*layer);
   }
   return chosen;
+}
+
+Status Session::list_layers() {
+  const graph::Graph& graph = model.graph;
+  report.layers.clear();
+  for (const graph::Layer& layer : graph::layers_of(graph)) {
+    exporter::LayerRow row;
+    row.name = graph.address(layer.node);
+    row.op = graph.node(layer.node).op_type;
+    const graph::Value& weight = graph.value(layer.weight);
+    const Shape& shape = weight.quantized ? weight.quantized->codes.shape() : weight.constant->shape();
+    row.shape.assign(shape.begin(), shape.end());
+    row.macs = layer_macs(model, layer.node);
+    row.scheme = to_string(graph.node(layer.node).scheme);
+    row.method = weight.quantized ? weight.quantized->method : "none";
+    row.bytes = static_cast<std::int64_t>(weight.quantized ? stored_bytes(*weight.quantized) : elements(shape) * 4);
+    report.layers.push_back(std::move(row));
+  }
+  CTK_TRY(const auto layers, target_layers({}, {}));  // lists what is none; stages that choose list again
+  return {};
 }
 
 }  // namespace ctk::pipeline

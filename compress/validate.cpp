@@ -32,13 +32,13 @@ Status load_sample(runtime::CpuExecutor& executor, const data::Split& split, std
 
 Result<Measured> measure_latency(Session& session) {
   const data::Split& split = *session.splits.test;
-  CTK_TRY(const data::Batch sample, split.read(0, std::min(split.count(), fixed_batch(session.model.graph, 1))));
+  CTK_TRY(const data::Batch sample, split.read(0, std::min(split.count(), fixed_batch(session.float_graph(), 1))));
   std::vector<Shape> shapes;
   for (const Tensor& input : sample.inputs) shapes.push_back(input.shape());
-  CTK_TRY(auto before, runtime::CpuExecutor::create(session.model.graph, shapes));
+  CTK_TRY(auto before, runtime::CpuExecutor::create(session.float_graph(), shapes));
   CTK_TRY(auto after, runtime::CpuExecutor::create(session.final_graph(), shapes));
-  CTK_CHECK(load_sample(*before, split, fixed_batch(session.model.graph, 1)));
-  CTK_CHECK(load_sample(*after, split, fixed_batch(session.model.graph, 1)));
+  CTK_CHECK(load_sample(*before, split, fixed_batch(session.float_graph(), 1)));
+  CTK_CHECK(load_sample(*after, split, fixed_batch(session.float_graph(), 1)));
   runtime::CpuExecutor* const executors[] = {before.get(), after.get()};
   CTK_TRY(const auto figures, runtime::measure_interleaved(executors, {}));
   CTK_TRY(const auto steps, runtime::measure_steps(std::span(executors).subspan(1), {0.2, 10, 500, 3}));
@@ -73,11 +73,11 @@ Status compare_metric(Session& session) {
   part.higher_is_better = info->better == data::Better::higher;
   std::int64_t done = static_cast<std::int64_t>(split.count());
   if (info->needs_reference) {
-    CTK_TRY(reference, collect_outputs(session.model.graph, split, session.output + "/.cache"));
+    CTK_TRY(reference, collect_outputs(session.float_graph(), split, session.output + "/.cache"));
     // Of the float network against itself. Its signal-to-noise ratio is infinite: there is no drop from that.
     if (name != "sqnr_db") part.baseline = name == "agreement" ? 1.0 : 0.0;
   } else {
-    CTK_TRY(const Evaluation baseline, evaluate(session.model.graph, split, name, nullptr, &reference));
+    CTK_TRY(const Evaluation baseline, evaluate(session.float_graph(), split, name, nullptr, &reference));
     part.baseline = baseline.metric.value;
   }
   session.advance(done);
@@ -97,6 +97,11 @@ Status compare_metric(Session& session) {
   row.result = "KL " + std::to_string(final.kl.value) + " nats, SQNR " + std::to_string(final.sqnr_db.value) + " dB";
   session.report.checks.push_back(row);
   session.measured_loss = final.kl.value;
+  if (session.original && session.config.has_stage("search")) {  // the search predicts for the network it was given
+    CTK_TRY(const OutputCache given, collect_outputs(session.model.graph, split, session.output + "/.cache"));
+    CTK_TRY(const Evaluation loss, evaluate(session.final_graph(), split, "", &given));
+    session.measured_loss = loss.kl.value;
+  }
   return {};
 }
 
@@ -132,9 +137,10 @@ Status run_validate(Session& session, bool& cached) {
   report.memory.baseline_peak = static_cast<double>(measured.baseline_bytes);
   report.memory.final_peak = static_cast<double>(measured.final_bytes);
   // Beyond the noise of a median, and only where something was changed.
-  const bool is_changed =
-      std::ranges::any_of(session.schemes, [](const auto& s) { return !(s.second == QuantScheme{}); });
-  if (session.quantized && is_changed && measured.final.median_us > 1.02 * measured.baseline.median_us) {
+  const bool is_changed = session.original || std::ranges::any_of(session.schemes, [](const auto& s) {
+                            return !(s.second == QuantScheme{});
+                          });
+  if (is_changed && measured.final.median_us > 1.02 * measured.baseline.median_us) {
     session.warn("slower_than_float",
                  "the result takes " + search::format_amount(measured.final.median_us, "us") + ", the float network " +
                      search::format_amount(measured.baseline.median_us, "us") + " at " + std::to_string(threads()) +

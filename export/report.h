@@ -77,9 +77,12 @@ struct StageRow {
   std::string name;
   Figure seconds;
   bool cached = false;
-  std::int64_t peak_rss = 0;  // bytes
-  Figure metric_before, metric_after;
+  std::int64_t peak_rss = 0;           // bytes
+  Figure metric_before, metric_after;  // on the select split; of validate, on the test split
   std::optional<bool> accepted;
+  // Of the network that a stage which changes it leaves behind: multiply-adds of one sample, bytes of its float
+  // weights, median time of one sample.
+  Figure parameters, macs, weight_bytes, latency_us;
 };
 struct FileRow {
   std::string path;  // relative to the output folder

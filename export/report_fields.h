@@ -118,6 +118,10 @@ void fields(Archive& archive, StageRow& row) {
   archive("metric_before", row.metric_before);
   archive("metric_after", row.metric_after);
   archive("accepted", row.accepted);
+  archive("parameters", row.parameters);
+  archive("macs", row.macs);
+  archive("weight_bytes", row.weight_bytes);
+  archive("latency_us", row.latency_us);
 }
 template <class Archive>
 void fields(Archive& archive, FileRow& row) {

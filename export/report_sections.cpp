@@ -97,13 +97,15 @@ Section checks(const Report& report) {
 Section stages(const Report& report) {
   Section section{"Stages",
                   "",
-                  {"stage", "time", "cached", "peak memory", "metric before", "metric after", "accepted"},
+                  {"stage", "time", "cached", "peak memory", "metric before", "metric after", "accepted", "parameters",
+                   "multiply-adds", "latency"},
                   {},
-                  {false, true, false, true, true, true, false}};
+                  {false, true, false, true, true, true, false, true, true, true}};
   for (const StageRow& row : report.stages) {
     section.rows.push_back({row.name, shown(row.seconds, seconds), row.cached ? "yes" : "no", bytes(row.peak_rss),
                             shown(row.metric_before, format_number), shown(row.metric_after, format_number),
-                            yes_no(row.accepted)});
+                            yes_no(row.accepted), shown(row.parameters, format_number), shown(row.macs, format_number),
+                            shown(row.latency_us, format_number)});
   }
   return section;
 }

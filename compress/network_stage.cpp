@@ -1,0 +1,165 @@
+#include "compress/network_stage.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "compress/gate.h"
+#include "compress/select_metric.h"
+#include "compress/summary.h"
+#include "export/bundle.h"
+#include "graph/layer.h"
+#include "runtime/bundle.h"
+#include "runtime/measure.h"
+
+namespace ctk::pipeline {
+namespace {
+
+using nlohmann::json;
+
+json figure(double value) {
+  return std::isfinite(value) ? json(value) : json();
+}
+exporter::Figure figure(const json& value) {
+  return value.is_number() ? exporter::Figure(value.get<double>()) : exporter::Figure{};
+}
+
+Status require_same_ports(const Session& session, std::string_view stage, const graph::Graph& changed) {
+  const graph::Graph& before = session.model.graph;
+  const auto names = [](const graph::Graph& graph, const auto& ids) {
+    std::string text;
+    for (const graph::ValueId id : ids) text += graph.value(id).name + "\n";
+    return text;
+  };
+  if (names(before, before.inputs()) == names(changed, changed.inputs()) &&
+      names(before, before.outputs()) == names(changed, changed.outputs()))
+    return {};
+  return internal_error("stage " + std::string(stage) + " changed the inputs or outputs of the network");
+}
+
+std::int64_t weight_bytes(const graph::Graph& graph) {
+  std::int64_t bytes = 0;
+  for (const graph::Layer& layer : graph::layers_of(graph)) {
+    const graph::Value& weight = graph.value(layer.weight);
+    if (weight.constant) bytes += static_cast<std::int64_t>(weight.constant->bytes());
+  }
+  return bytes;
+}
+
+// Median time of one real sample, us.
+Result<double> median_us(const Session& session, const graph::Graph& graph) {
+  const data::Split& split = *session.splits.all().front();
+  CTK_TRY(const data::Batch sample, split.read(0, std::min(split.count(), fixed_batch(graph, 1))));
+  std::vector<Shape> shapes;
+  for (const Tensor& input : sample.inputs) shapes.push_back(input.shape());
+  CTK_TRY(auto executor, runtime::CpuExecutor::create(graph, shapes));
+  CTK_TRY(const auto outputs, executor->run(sample.inputs));
+  runtime::CpuExecutor* const one[] = {executor.get()};
+  CTK_TRY(const auto figures, runtime::measure_interleaved(one, {0.2, 10, 500, 3}));
+  return figures[0].median_us;
+}
+
+Result<json> measure(Session& session, graph::Graph& changed) {
+  json row;
+  if (session.splits.select) {
+    CTK_TRY(const SelectMetric metric, SelectMetric::open(session));
+    CTK_TRY(const double before, metric.of(session.model.graph));
+    CTK_TRY(const double after, metric.of(changed));
+    row = {{"metric", metric.name()}, {"metric_before", figure(before)}, {"metric_after", figure(after)}};
+  }
+  CTK_TRY(const double time, median_us(session, changed));
+  row["latency_us"] = figure(time);
+  row["parameters"] = parameter_count(changed);
+  row["weight_bytes"] = weight_bytes(changed);
+  std::swap(session.model.graph, changed);  // multiply-adds are counted on the model
+  row["macs"] = total_macs(session.model);
+  std::swap(session.model.graph, changed);
+  return row;
+}
+
+void state(Session& session, const json& row) {
+  exporter::StageRow& line = session.stage_row;
+  line.metric_before = figure(row.value("metric_before", json()));
+  line.metric_after = figure(row.value("metric_after", json()));
+  line.latency_us = figure(row["latency_us"]);
+  line.parameters = figure(row["parameters"]);
+  line.weight_bytes = figure(row["weight_bytes"]);
+  line.macs = figure(row["macs"]);
+}
+
+// Nothing to say when met; the verdict's words when not.
+Result<std::string> refusal(std::string_view stage, const GateConfig& gate, const json& row) {
+  const std::string key = "stages." + std::string(stage) + ".gate.metric_drop";
+  if (!row.contains("metric")) {
+    return input_error(key + ": expected a select split to hold it on, found none. Give data.select, or a data.train " +
+                       "with samples to spare");
+  }
+  const auto value = [&](const char* name) { return figure(row[name]).value_or(NAN); };
+  auto verdict =
+      hold_gate(*gate.metric_drop, row["metric"].get<std::string>(), value("metric_before"), value("metric_after"));
+  if (!verdict) return std::move(verdict).error().with_context(key);
+  if (verdict->is_met) return std::string();
+  return key + ": expected a drop of at most " + to_text(*gate.metric_drop) + " on the select split, found " +
+         verdict->text;
+}
+
+bool is_last_change(const Session& session, std::string_view stage) {
+  std::string last;
+  for (const std::string& name : session.config.stages) {
+    if (name == "distill" || name == "prune" || name == "finetune") last = name;
+  }
+  return last == stage;
+}
+
+}  // namespace
+
+Status run_network_stage(Session& session, std::string_view stage, const std::vector<std::string>& extra,
+                         const GateConfig& gate, const ChangeNetwork& change, bool& cached, std::string& notes) {
+  const std::string name(stage);
+  std::vector<std::string> depends = extra;
+  for (const data::Split* split : session.splits.all()) {
+    if (split->role == "train" || split->role == "calibrate" || split->role == "select")
+      depends.push_back(split->role + "=" + split->fingerprint);
+  }
+  depends.push_back(session.config.fingerprint_of({"data.select.metric", "data.evaluate.metric"}));
+  session.fingerprint = stage_fingerprint(session, stage, depends);
+  auto row = session.cache.get(name, session.fingerprint);
+  auto bundle = session.cache.get(name + "-network", session.fingerprint);
+  cached = row.has_value() && bundle.has_value();
+  if (!cached) {
+    CTK_TRY(ChangedNetwork changed, change());
+    CTK_CHECK(require_same_ports(session, stage, changed.graph));
+    CTK_TRY(json measured, measure(session, changed.graph));
+    measured["notes"] = changed.notes.empty() ? json() : json::parse(changed.notes, nullptr, false);
+    bundle = exporter::bundle_of(changed.graph);
+    row = measured.dump(1);
+    CTK_CHECK(session.cache.put(name + "-network", session.fingerprint, *bundle));
+    CTK_CHECK(session.cache.put(name, session.fingerprint, *row));
+  }
+  const json parsed = json::parse(*row, nullptr, false);
+  if (parsed.is_discarded()) return internal_error("the " + name + " artifact is not JSON");
+  notes = parsed["notes"].is_null() ? std::string() : parsed["notes"].dump();
+  state(session, parsed);
+  if (gate.metric_drop) {
+    CTK_TRY(const std::string why, refusal(stage, gate, parsed));
+    session.stage_row.accepted = why.empty();
+    if (!why.empty() && !gate.continues) {
+      return Error{ErrorCode::gate_refused, why +
+                                                ". Make the stage's change smaller, loosen the gate, or set "
+                                                "on_refusal: continue to go on without it"};
+    }
+    if (!why.empty()) session.warn("stage_refused", why + "; the run went on with the network before it");
+  }
+  if (session.stage_row.accepted.value_or(true)) {
+    if (!session.original) session.original = session.model.graph.clone();
+    auto held = std::make_shared<std::string>(std::move(*bundle));
+    const auto bytes = std::as_bytes(std::span(held->data(), held->size()));
+    CTK_TRY(session.model.graph, runtime::load_bundle_bytes(bytes, held));
+    CTK_CHECK(session.list_layers());
+  }
+  if (!is_last_change(session, stage)) return {};
+  CTK_CHECK(require_reachable_size(session));
+  CTK_CHECK(require_reachable_peak(session));
+  return require_reachable_latency(session);
+}
+
+}  // namespace ctk::pipeline

@@ -1,0 +1,29 @@
+// What the stages that change the float network share (distill, prune, finetune): the cached artifact, the metric
+// before and after on the select split, the gate, and the network taking the old one's place.
+#pragma once
+
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "compress/session.h"
+
+namespace ctk::pipeline {
+
+struct ChangedNetwork {
+  graph::Graph graph;  // float, of the same inputs and outputs
+  std::string notes;   // JSON of the stage's own: what it did; kept in its artifact
+};
+using ChangeNetwork = std::function<Result<ChangedNetwork>()>;
+
+// Runs `change` unless its artifact is there, states the metric before and after (session.stage_row), and holds `gate`
+// against them. Accepted: session.model.graph is the new network, session.original the one that was read. Refused:
+// error gate_refused, or with `continues` a warning and the network as it was. `extra`: what the stage depends on
+// beside its own keys (file contents, splits). `notes` receives those of the artifact, also when refused. Errors: those
+// of `change` and of running; gate_refused; budget_infeasible (after the last such stage: budgets that the network as
+// it is now cannot keep); internal (inputs or outputs differ).
+Status run_network_stage(Session& session, std::string_view stage, const std::vector<std::string>& extra,
+                         const GateConfig& gate, const ChangeNetwork& change, bool& cached, std::string& notes);
+
+}  // namespace ctk::pipeline
