@@ -95,6 +95,17 @@ class ValueCheck {
       fail(node, "expected stop or continue, found \"" + node.text + "\". Choose one of them.");
       return {};
     }
+    if (row_.path == "stages.prune.ratios" && node.text != "auto" && node.text != "uniform" && node.text != "global" &&
+        node.text != "sensitivity") {
+      fail(node, "expected auto, uniform, global or sensitivity, found \"" + node.text + "\". Choose one of them.");
+      return {};
+    }
+    if (row_.path == "stages.prune.round_to" && node.text != "auto" &&
+        (node.text.size() > 4 || node.text.find_first_not_of("0123456789") != std::string::npos ||
+         node.text.find_first_not_of('0') == std::string::npos)) {
+      fail(node, "expected auto or a count of channels from 1 to 9999, found \"" + node.text + "\". Give one of them.");
+      return {};
+    }
     if (row_.path == "stages.search.groups" && node.text != "auto" && node.text != "none") {
       fail(node, "expected auto or none, found \"" + node.text + "\". Choose one of them.");
       return {};

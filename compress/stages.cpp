@@ -29,6 +29,8 @@ std::int64_t validate_work(const Session& s) {
 }
 
 constexpr std::array kStages{
+    StageRow{"prune", "channels cut with all that is coupled to them, and what reads them refitted", prune_work,
+             run_prune},
     StageRow{"calibrate", "ranges of activations over the calibration split", calibrate_work, run_calibrate},
     StageRow{"sensitivity", "loss of each layer alone under each scheme", sensitivity_work, run_sensitivity},
     StageRow{"search", "one scheme a layer under the budgets, by an integer programme", no_work, run_search},
