@@ -141,6 +141,12 @@ class Binder {
       set("stages.prune.macs", prune.macs);
       set("stages.prune.pruning_ratio", prune.pruning_ratio);
       set<double>("stages.prune.max_ratio", prune.max_ratio);
+      set_text("stages.prune.ratios", prune.ratios);
+      const std::string* round_to = values_.get<std::string>("stages.prune.round_to");
+      if (round_to != nullptr && *round_to != "auto") prune.round_to = std::stoll(*round_to);
+      set<std::vector<std::string>>("stages.prune.targets", prune.targets);
+      set<std::vector<std::string>>("stages.prune.ignore", prune.ignore);
+      set("stages.prune.repair", prune.repair);
       prune.finetune = train("stages.prune.finetune");
       prune.gate = gate("stages.prune");
       config.prune = std::move(prune);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "compress/config_schema.h"
+#include "compress/prune/importance.h"
 #include "compress/quantize/quantizers.h"
 
 namespace ctk::pipeline {
@@ -219,6 +220,28 @@ class Rules {
     if (values_.has("stages.prune.macs") && values_.has("stages.prune.pruning_ratio")) {
       problem("stages.prune.pruning_ratio", "expected either macs or pruning_ratio, found both. Keep one.");
     }
+    if (!has_stage("prune")) return;
+    if (!values_.has("stages.prune.macs") && !values_.has("stages.prune.pruning_ratio") &&
+        !has_problem_below("stages.prune")) {
+      problem("stages.prune",
+              "expected macs (share kept) or pruning_ratio (share of channels cut), found neither. Add \"macs: 0.7\".");
+    }
+    // With the whole of a layer cut there is no network left.
+    for (const std::string key : {"stages.prune.pruning_ratio", "stages.prune.max_ratio"}) {
+      const double* ratio = values_.get<double>(key);
+      if (ratio != nullptr && *ratio >= 1)
+        problem(key, "expected a share below 1, since no layer can lose all its channels, found \"" + to_text(*ratio) +
+                         "\". Lower it.");
+    }
+    const std::string* method = values_.get<std::string>("stages.prune.method");
+    const std::string* ratios = values_.get<std::string>("stages.prune.ratios");
+    const bool* repair = values_.get<bool>("stages.prune.repair");
+    if (ratios != nullptr && *ratios == "sensitivity")
+      need_data("prune", "calibrate", true);
+    else if (repair != nullptr && *repair)
+      need_data("prune", "calibrate", true);
+    else if (method != nullptr && pruning::needs_data(*method))
+      need_data("prune", "calibrate", true);
   }
 
   void oracles() {

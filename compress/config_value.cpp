@@ -89,17 +89,28 @@ class ValueCheck {
   std::optional<KeyValue> text(const YamlNode& node) {
     if (!scalar(node)) return {};
     // Words of a key, by the end of its path.
-    constexpr std::pair<std::string_view, std::array<std::string_view, 3>> kWords[] = {
-        {"data.*.on_bad_sample", {"error", "skip"}},   {".on_refusal", {"stop", "continue"}},
-        {"stages.search.groups", {"auto", "none"}},    {".optimizer", {"sgd", "adam", "adamw"}},
+    constexpr std::pair<std::string_view, std::array<std::string_view, 4>> kWords[] = {
+        {"data.*.on_bad_sample", {"error", "skip"}},
+        {".on_refusal", {"stop", "continue"}},
+        {"stages.search.groups", {"auto", "none"}},
+        {".optimizer", {"sgd", "adam", "adamw"}},
         {".schedule", {"cosine", "step", "constant"}},
+        {"stages.prune.ratios", {"auto", "uniform", "global", "sensitivity"}},
     };
     for (const auto& [path, words] : kWords) {
       if (!row_.path.ends_with(path) || std::ranges::count(words, std::string_view(node.text)) != 0) continue;
-      const std::string last = words[2].empty() ? "" : " or " + std::string(words[2]);
-      const std::string between = words[2].empty() ? " or " : ", ";
-      fail(node, "expected " + std::string(words[0]) + between + std::string(words[1]) + last + ", found \"" +
-                     node.text + "\". Choose one of them.");
+      std::string list;
+      for (std::size_t i = 0; i < words.size() && !words[i].empty(); ++i) {
+        const bool is_last = i + 1 == words.size() || words[i + 1].empty();
+        list += (i == 0 ? "" : is_last ? " or " : ", ") + std::string(words[i]);
+      }
+      fail(node, "expected " + list + ", found \"" + node.text + "\". Choose one of them.");
+      return {};
+    }
+    if (row_.path == "stages.prune.round_to" && node.text != "auto" &&
+        (node.text.size() > 4 || node.text.find_first_not_of("0123456789") != std::string::npos ||
+         node.text.find_first_not_of('0') == std::string::npos)) {
+      fail(node, "expected auto or a count of channels from 1 to 9999, found \"" + node.text + "\". Give one of them.");
       return {};
     }
     return node.text;

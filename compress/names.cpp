@@ -1,6 +1,7 @@
 #include "compress/names.h"
 
 #include "calibrate/observer.h"
+#include "compress/prune/importance.h"
 #include "compress/quantize/quantizers.h"
 #include "compress/sensitivity/metrics.h"
 #include "data/metric.h"
@@ -14,7 +15,7 @@ constexpr std::string_view kTrainer = "the trainer";
 
 constexpr NameRow kStages[] = {
     {"distill", "", "train the model towards a teacher's outputs"},
-    {"prune", kTrainer, "remove channels, with what is coupled to them"},
+    {"prune", "", "remove channels, with what is coupled to them"},
     {"finetune", "", "train the model on data.train"},
     {"calibrate", "", "watch the range of every activation on data.calibrate"},
     {"sensitivity", "", "measure the loss of each layer under each scheme on data.score"},
@@ -66,13 +67,8 @@ const std::vector<NameRow>& observer_rows() {
   return rows;
 }
 
-constexpr NameRow kMoreSolvers[] = {
-    {"greedy", "the greedy solver", "best loss per byte first"},
-    {"dp", "the dynamic-programming solver", "exact for one budget"},
-    {"evolutionary", "the evolutionary solver", "for losses that do not add up"},
-};
 const std::vector<NameRow>& solver_rows() {
-  static const std::vector<NameRow> rows = merged(search::solvers(), kMoreSolvers);
+  static const std::vector<NameRow> rows = merged(search::solvers(), {});
   return rows;
 }
 
@@ -106,10 +102,10 @@ constexpr NameRow kOracles[] = {
     {"transformers", "", "Transformers on the written checkpoint"},
 };
 
-constexpr NameRow kPruneMethods[] = {
-    {"l1", kTrainer, "least sum of absolute weights first"},
-    {"taylor", kTrainer, "least first-order change of the loss first"},
-};
+const std::vector<NameRow>& prune_method_rows() {
+  static const std::vector<NameRow> rows = merged(pruning::importance_methods(), {});
+  return rows;
+}
 
 constexpr NameRow kTargets[] = {
     {"cpu", "", "this machine's processor"},
@@ -144,7 +140,7 @@ std::span<const NameRow> names(NameKind kind) {
     case NameKind::oracle:
       return kOracles;
     case NameKind::prune_method:
-      return kPruneMethods;
+      return prune_method_rows();
     case NameKind::target:
       return kTargets;
   }

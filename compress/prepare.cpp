@@ -2,6 +2,7 @@
 
 #include "compress/model_tokenizer.h"
 #include "compress/output_folder.h"
+#include "compress/prune/importance.h"
 #include "compress/summary.h"
 #include "compress/token_checks.h"
 #include "compress/train_stage.h"
@@ -103,8 +104,13 @@ Status open_splits(Session& session) {
   CTK_CHECK(take(config.evaluate, request.evaluate));
   request.seed = config.seed;
   const bool fits_inputs = config.quantize && quantization::needs_inputs(config.quantize->method);
-  request.draw_calibrate = config.has_stage("calibrate") || fits_inputs ? request.draw_calibrate : 0;
-  request.draw_score = config.has_stage("sensitivity") ? request.draw_score : 0;
+  const bool has_source = request.train || request.calibrate;
+  const bool prunes = config.has_stage("prune") && config.prune && has_source;
+  const bool repairs = prunes && (config.prune->repair.value_or(true) || pruning::needs_data(config.prune->method));
+  const bool draws_curves = prunes && (config.prune->ratios == "auto" || config.prune->ratios == "sensitivity");
+  if (repairs) request.draw_calibrate *= 2;
+  request.draw_calibrate = config.has_stage("calibrate") || fits_inputs || repairs ? request.draw_calibrate : 0;
+  request.draw_score = config.has_stage("sensitivity") || draws_curves ? request.draw_score : 0;
   request.draw_select = config.compares_on_select() ? request.draw_select : 0;
   if (request.train || request.calibrate || request.score || request.select || request.evaluate) {
     auto ranked = require_known_ranks(session.model.graph);
@@ -189,6 +195,7 @@ Status prepare(Session& session) {
   CTK_CHECK(open_splits(session));
   CTK_CHECK(require_training(session));
   CTK_CHECK(require_layers(session));
+  CTK_CHECK(prepare_prune(session));
   if (!session.config.changes_network()) {  // else once it is what will be quantized
     CTK_CHECK(require_reachable_size(session));
     CTK_CHECK(require_reachable_peak(session));

@@ -81,6 +81,10 @@ struct StageRow {
 // In the order a pipeline may name them.
 std::span<const StageRow> stages();
 
+std::int64_t prune_work(const Session& session);  // points of the curves, layers to repair
+Status run_prune(Session& session, bool& cached);
+// Before any work. Errors: config (patterns that match nothing, an aim out of reach), input (data that is missing).
+Status prepare_prune(const Session& session);
 Status run_calibrate(Session& session, bool& cached);
 Status run_sensitivity(Session& session, bool& cached);
 Status run_search(Session& session, bool& cached);

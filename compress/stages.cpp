@@ -42,6 +42,8 @@ std::int64_t qat_work(const Session& s) {
 
 constexpr std::array kStages{
     StageRow{"distill", "trains the network towards a teacher's outputs", distill_work, run_distill},
+    StageRow{"prune", "channels cut with all that is coupled to them, and what reads them refitted", prune_work,
+             run_prune},
     StageRow{"finetune", "trains the network on data.train", finetune_work, run_finetune},
     StageRow{"calibrate", "ranges of activations over the calibration split", calibrate_work, run_calibrate},
     StageRow{"sensitivity", "loss of each layer alone under each scheme", sensitivity_work, run_sensitivity},

@@ -116,6 +116,24 @@ struct CheckRow {
   std::string result;  // "agrees", "differs", "not run: ..."
 };
 
+// Width and loss (nats) of a group cut alone.
+struct CurvePointRow {
+  std::int64_t width = 0;
+  Figure loss;
+};
+// Channels that go together.
+struct PruneRow {
+  std::string name;  // of the layer that makes them
+  std::int64_t units = 0, kept = 0;
+  std::string reason;  // why they stay
+  std::vector<CurvePointRow> curve;
+};
+// A layer refitted after the cut.
+struct RepairRow {
+  std::string name;
+  Figure error_before, error_after;  // squared, over the variance of what it should give
+};
+
 struct ConfigPart {
   std::string path, fingerprint;
 };
@@ -157,6 +175,8 @@ struct Report {
   std::vector<RangeRow> ranges;
   std::vector<SkippedSampleRow> skipped_samples;
   std::vector<CheckRow> checks;
+  std::vector<PruneRow> pruned;
+  std::vector<RepairRow> repaired;
   std::vector<std::string> rewrites;  // passes and how often each applied
   std::string output;                 // folder, as the user gave it
 };

@@ -161,6 +161,25 @@ void fields(Archive& archive, CheckRow& row) {
   archive("result", row.result);
 }
 template <class Archive>
+void fields(Archive& archive, CurvePointRow& row) {
+  archive("width", row.width);
+  archive("loss", row.loss);
+}
+template <class Archive>
+void fields(Archive& archive, PruneRow& row) {
+  archive("name", row.name);
+  archive("units", row.units);
+  archive("kept", row.kept);
+  archive("reason", row.reason);
+  archive("curve", row.curve);
+}
+template <class Archive>
+void fields(Archive& archive, RepairRow& row) {
+  archive("name", row.name);
+  archive("error_before", row.error_before);
+  archive("error_after", row.error_after);
+}
+template <class Archive>
 void fields(Archive& archive, Report& report) {
   archive("version", report.version);
   archive("command", report.command);
@@ -182,6 +201,8 @@ void fields(Archive& archive, Report& report) {
   archive("ranges", report.ranges);
   archive("skipped_samples", report.skipped_samples);
   archive("checks", report.checks);
+  archive("pruned", report.pruned);
+  archive("repaired", report.repaired);
   archive("rewrites", report.rewrites);
   archive("output", report.output);
   archive("warnings", report.warnings);  // last: writing the others may add some

@@ -69,6 +69,34 @@ Section skipped(const Report& report) {
   return section;
 }
 
+Section pruned(const Report& report) {
+  Section section{"Channels",
+                  "Curve: loss (nats) at a width, with these channels alone cut.",
+                  {"first layer", "units", "kept", "curve", "why they stay"},
+                  {},
+                  {false, true, true, false, false}};
+  for (const PruneRow& row : report.pruned) {
+    std::string curve;
+    for (const CurvePointRow& point : row.curve) {
+      curve += (curve.empty() ? "" : ", ") + std::to_string(point.width) + ": " + shown(point.loss, format_number);
+    }
+    section.rows.push_back({row.name, std::to_string(row.units), std::to_string(row.kept), curve, row.reason});
+  }
+  return section;
+}
+
+Section repaired(const Report& report) {
+  Section section{"Repair after the cut",
+                  "Squared error over the variance of what the layer should give, on samples no fit saw.",
+                  {"layer", "error before", "error after"},
+                  {},
+                  {false, true, true}};
+  for (const RepairRow& row : report.repaired) {
+    section.rows.push_back({row.name, shown(row.error_before, format_number), shown(row.error_after, format_number)});
+  }
+  return section;
+}
+
 Section splits(const Report& report) {
   Section section{"Data",
                   "No sample of test is in another split.",
@@ -157,7 +185,8 @@ Section warnings(const Report& report) {
 
 std::vector<Section> sections_of(const Report& report) {
   std::vector<Section> all{summary(report)};
-  for (auto make : {budgets, warnings, layers, skipped, splits, skipped_samples, checks, stages, files, ranges}) {
+  for (auto make :
+       {budgets, warnings, layers, skipped, pruned, repaired, splits, skipped_samples, checks, stages, files, ranges}) {
     Section section = make(report);
     if (!section.rows.empty()) all.push_back(std::move(section));
   }

@@ -141,6 +141,7 @@ Grid make_grid(const Problem& problem) {
     double unit = unit_for(largest);
     const bool is_exact = all_whole && unit <= 1;
     if (is_exact) unit = 1;
+    grid.cost_units.push_back(unit);
     const auto to_units = [&](double value) { return std::nearbyint(value / unit); };
     const double limit = is_exact ? std::floor(budget.limit) : to_units(budget.limit);
     grid.limits.push_back(clamp_limit(limit - to_units(budget.fixed)));
@@ -203,6 +204,16 @@ Assignment optimal_assignment(const Problem& problem, const Grid& grid, const st
   Assignment found = search::total_of(problem, std::move(choices));
   found.proved_optimal = true;
   found.bound = found.loss;
+  return found;
+}
+
+Assignment bounded_assignment(const Problem& problem, const Grid& grid, const std::vector<std::size_t>& positions,
+                              double bound) {
+  Assignment found = optimal_assignment(problem, grid, positions);
+  if (std::ceil(bound) >= static_cast<double>(total_of(grid, positions).loss)) return found;
+  found.proved_optimal = false;
+  found.bound = std::min(found.loss, grid.loss_offset + grid.loss_unit * bound);
+  found.gap = found.loss - found.bound;
   return found;
 }
 

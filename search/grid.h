@@ -35,6 +35,7 @@ struct Grid {
   std::vector<GridEdge> edges;                     // by a, then b
   std::vector<std::vector<std::size_t>> edges_of;  // [items], edges that have the item as a or b; in order
   std::vector<std::int64_t> limits;  // [budgets], what choices may spend: fixed costs are taken off; may be < 0
+  std::vector<double> cost_units;    // [budgets], cost = unit * grid cost
   double loss_unit = 1;
   double loss_offset = 0;  // sum of what was subtracted: loss = offset + unit * grid loss
 };
@@ -61,5 +62,10 @@ bool is_better(const Grid& grid, const std::vector<std::size_t>& a, const std::v
 
 // Positions -> the problem's choice indices, with sums, bound = loss and proved_optimal set.
 Assignment optimal_assignment(const Problem& problem, const Grid& grid, const std::vector<std::size_t>& positions);
+
+// The same for an assignment of which only `bound` is known: a grid loss that none within the limits undercuts.
+// proved_optimal when no whole number lies between.
+Assignment bounded_assignment(const Problem& problem, const Grid& grid, const std::vector<std::size_t>& positions,
+                              double bound);
 
 }  // namespace ctk::search

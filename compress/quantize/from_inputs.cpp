@@ -1,6 +1,7 @@
 #include "compress/quantize/from_inputs.h"
 
 #include "compress/quantize/layer_inputs.h"
+#include "compress/quantize/stream.h"
 #include "core/printable.h"
 
 namespace ctk::quantization {

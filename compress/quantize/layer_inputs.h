@@ -32,9 +32,6 @@ struct WalkOptions {
 using CodeLayers =
     std::function<Status(graph::Graph& coded, const std::vector<graph::Layer>& layers, LayerInputs& inputs)>;
 
-// Whether walk_layers() can gather the inputs of a layer: products, and convolutions without groups.
-bool has_rows(const graph::Graph& graph, const graph::Layer& layer);
-
 // `wanted`: addresses. `original` is float; `coded` starts as a copy of it. One sample of `split` at a time, so that
 // memory holds the values that cross one layer, of all samples, twice.
 // Errors: input (a sample that cannot be run, NaN at the layer that it reached first: names both), interrupted, and

@@ -44,13 +44,18 @@ class Coupling {
   // In the order of the layers that make them.
   const std::vector<CoupledGroup>& groups() const { return groups_; }
   const Graph& graph() const { return ties_->graph(); }
-  // The shape a value has without the units that `is_removed` names (by element).
-  Shape shape_without(ValueId value, const std::vector<bool>& is_removed) const;
+  // Units of each group, by their number: [group] -> ascending.
+  using Units = std::vector<std::vector<std::size_t>>;
+  // By element, whether it goes with these units.
+  std::vector<bool> mask_of(const Units& removed) const;
+  // The shape a value has without the elements that a mask names, and the indices of a dimension that stay.
+  Shape shape_without(ValueId value, const std::vector<bool>& mask) const;
+  std::vector<std::int64_t> kept(ValueId value, std::size_t dim, const std::vector<bool>& mask) const;
 
-  // The network without some units: [group] -> indices of units, ascending. Values, nodes and their ids stay; weights,
-  // attributes and sizes written in the model follow. Errors: input (nothing of a dimension would be left: names the
-  // value; a shape that came out otherwise: names the value and both).
-  Result<Graph> cut(const std::vector<std::vector<std::size_t>>& removed) const;
+  // The network without some units. Values, nodes and their ids stay; weights, attributes and sizes written in the
+  // model follow. Errors: input (nothing of a dimension would be left: names the value; a shape that came out
+  // otherwise: names the value and both).
+  Result<Graph> cut(const Units& removed) const;
 
  private:
   Coupling() = default;

@@ -56,21 +56,35 @@ void Refit::set_integers(std::size_t index, const std::vector<std::int64_t>& val
   graph_.set_input(node_, index, fresh);
 }
 
-Shape Coupling::shape_without(ValueId value, const std::vector<bool>& is_removed) const {
+std::vector<bool> Coupling::mask_of(const Units& removed) const {
+  std::vector<bool> mask(ties_->elements().count(), false);
+  for (std::size_t g = 0; g < removed.size(); ++g) {
+    for (std::size_t unit : removed[g]) mask[groups_[g].units[unit].element] = true;
+  }
+  return mask;
+}
+
+Shape Coupling::shape_without(ValueId value, const std::vector<bool>& mask) const {
   Shape shape = ties_->shape(value);
   for (std::size_t d = 0; d < shape.size(); ++d) {
-    for (Element element : ties_->tags(value, d)) shape[d] -= is_removed[ties_->elements().find(element)] ? 1 : 0;
+    for (Element element : ties_->tags(value, d)) shape[d] -= mask[ties_->elements().find(element)] ? 1 : 0;
   }
   return shape;
 }
 
-Result<Graph> Coupling::cut(const std::vector<std::vector<std::size_t>>& removed) const {
+std::vector<std::int64_t> Coupling::kept(ValueId value, std::size_t dim, const std::vector<bool>& mask) const {
+  const Tags& tags = ties_->tags(value, dim);
+  std::vector<std::int64_t> indices;
+  for (std::int64_t i = 0; i < ties_->shape(value)[dim]; ++i) {
+    if (tags.empty() || !mask[ties_->elements().find(tags[static_cast<std::size_t>(i)])]) indices.push_back(i);
+  }
+  return indices;
+}
+
+Result<Graph> Coupling::cut(const Units& removed) const {
   Ties& ties = *ties_;
   const Graph& before = ties.graph();
-  std::vector<bool> is_removed(ties.elements().count(), false);
-  for (std::size_t g = 0; g < removed.size(); ++g) {
-    for (std::size_t unit : removed[g]) is_removed[groups_[g].units[unit].element] = true;
-  }
+  const std::vector<bool> is_removed = mask_of(removed);
   Graph graph = before.clone();
   for (const auto& [place, tags] : ties.constant_axes()) {
     std::vector<bool> is_kept;

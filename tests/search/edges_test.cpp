@@ -46,7 +46,7 @@ TEST(Edges, ALossOfTwoTogetherIsCounted) {
     ASSERT_TRUE(best) << best.error().message;
     EXPECT_EQ(best->choices, (std::vector<std::size_t>{0, 1, 1})) << solver.name;
     EXPECT_DOUBLE_EQ(best->loss, 0.1) << solver.name;
-    EXPECT_TRUE(best->proved_optimal) << solver.name;
+    EXPECT_TRUE(best->proved_optimal || !solver.is_exact) << solver.name;
   }
 }
 
@@ -100,6 +100,21 @@ TEST(Edges, IlpAgreesWithBruteForce) {
   }
   EXPECT_GT(feasible, 100);
   EXPECT_GT(infeasible, 30);
+}
+
+TEST(Edges, Ilp200ItemsInARowTakesUnderTwoSeconds) {
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    const Problem problem = large_problem(seed, 12, 3, 0.3);
+    const std::clock_t start = std::clock();
+    auto best = solve_ilp(problem);
+    const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+    ASSERT_TRUE(best) << best.error().message;
+    EXPECT_LT(seconds, 2.0);
+    for (std::size_t b = 0; b < 3; ++b) EXPECT_LE(best->costs[b], problem.budgets[b].limit * (1 + 1e-9));
+    EXPECT_LE(best->gap, 0.01 * best->loss);
+    std::printf("200 items x 12 choices x 3 budgets in a row, seed %d: %.3f s, loss %.6f, gap %.2g\n",
+                static_cast<int>(seed), seconds, best->loss, best->gap);
+  }
 }
 
 TEST(Edges, BoundsHoldForEveryAssignmentAndAreExactOnChains) {

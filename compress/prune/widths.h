@@ -1,0 +1,52 @@
+// How many units each group keeps, for an aim in multiply-adds or in channels.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compress/prune/importance.h"
+#include "compress/prune/macs.h"
+
+namespace ctk::pruning {
+
+struct WidthTask {
+  const graph::Coupling& coupling;
+  const MacsCount& macs;
+  std::vector<std::vector<std::size_t>> ranking;  // [groups] -> units, first to go first
+  std::vector<bool> is_wanted;                    // [groups]: may be cut
+  double max_ratio = 0.9;                         // of a group's units may go
+  std::int64_t round_to = 0;                      // kept units are a multiple of it, or all; 0: by size of the group
+  // Of these, one: share of the multiply-adds that stays, at most; share of the units of wanted groups that goes, at
+  // least.
+  std::optional<double> macs_kept, ratio;
+};
+
+using Widths = std::vector<std::size_t>;  // [groups]: units kept
+
+// Kept counts a group may have, all of them first: multiples as the task says, never none, never below what max_ratio
+// leaves. With round_to 0: of 8 from 64 units on, of 4 from 32 on, of 2 from 16 on, else any.
+Widths allowed_widths(const WidthTask& task, std::size_t group);
+// The least important units beyond each width.
+graph::Coupling::Units removed_by(const WidthTask& task, const Widths& widths);
+Widths whole_widths(const WidthTask& task);
+
+// Errors: config (the aim is out of reach of max_ratio and the groups that may be cut: says how far they reach).
+Status require_reachable(const WidthTask& task);
+
+// The same ratio in every group, as small as the aim allows.
+Result<Widths> uniform_widths(const WidthTask& task);
+// The least important units of all groups, by their score over the group's mean.
+Result<Widths> global_widths(const WidthTask& task, const Scores& scores);
+
+// What a group's width costs in outputs: measured, one group cut alone.
+struct CurvePoint {
+  std::size_t width = 0;
+  double loss = 0;  // nats
+};
+using Curves = std::vector<std::vector<CurvePoint>>;  // [groups], widest first; empty for groups that stay
+// Least summed loss by the search programme; sums of multiply-adds are corrected until the cut network keeps the aim.
+Result<Widths> widths_from_curves(const WidthTask& task, const Curves& curves);
+
+}  // namespace ctk::pruning
