@@ -56,6 +56,11 @@ class Rules {
         latest_name = name;
       }
     }
+    if (has_stage("qat") && !has_stage("quantize")) {
+      problem("stages.qat",
+              "expected a stage \"quantize\" before it, found none. Add \"- quantize: {scheme: w8a8_c}\": "
+              "its codes are what is trained.");
+    }
     if (has_stage("search") && !has_stage("sensitivity")) {
       problem("stages.search",
               "expected a stage \"sensitivity\" before it, found none. Add \"- sensitivity: "

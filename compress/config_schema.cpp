@@ -160,7 +160,7 @@ const KeyRow kRows[] = {
      "",
      "gptq: share of the mean diagonal added to it"},
 
-    {"stages.qat", section, 0, 0, "", {}, kTrainer, ""},
+    {"stages.qat", section, 0, 0, "", {}, "", "train with quantization in the loop"},
 
     {"stages.export", section, 0, 0, "", {}, "", ""},
     {"stages.export.formats", name_list, 0, 0, "!", NameKind::format, "", "files to write"},
@@ -201,12 +201,13 @@ const KeyRow kGateRows[] = {
 struct TrainSection {
   std::string_view path;
   bool needs_teacher, has_gate;
+  std::string_view learning_rate = "0.02";
 };
 constexpr TrainSection kTrainSections[] = {
     {"stages.distill", true, true},
     {"stages.prune.finetune", false, false},
     {"stages.finetune", false, true},
-    {"stages.qat", false, true},
+    {"stages.qat", false, true, "0.002"},  // codes are near where they belong
 };
 
 // The rows as they stand above, each training section followed by its keys.
@@ -219,6 +220,7 @@ std::vector<KeyRow> all_rows() {
     if (trains == std::end(kTrainSections)) continue;
     const auto add = [&](KeyRow key) {
       if (trains->needs_teacher && key.path == "teacher") key.fallback = "!";
+      if (key.path == "learning_rate") key.fallback = trains->learning_rate;
       key.path = paths.emplace_back(std::string(trains->path) + "." + std::string(key.path));
       rows.push_back(key);
     };

@@ -21,7 +21,7 @@ constexpr NameRow kStages[] = {
     {"sensitivity", "", "measure the loss of each layer under each scheme on data.score"},
     {"search", "", "choose a scheme for every layer under the budget"},
     {"quantize", "", "turn weights into codes"},
-    {"qat", kTrainer, "train with quantization in the loop"},
+    {"qat", "", "train with quantization in the loop"},
     {"export", "", "write the result in each format"},
     {"validate", "", "measure float and result on data.evaluate, compare with others, apply the gate"},
 };

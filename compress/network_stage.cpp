@@ -23,8 +23,11 @@ exporter::Figure figure(const json& value) {
   return value.is_number() ? exporter::Figure(value.get<double>()) : exporter::Figure{};
 }
 
-Status require_same_ports(const Session& session, std::string_view stage, const graph::Graph& changed) {
-  const graph::Graph& before = session.model.graph;
+const graph::Graph& network_of(const Session& session, NetworkKind kind) {
+  return kind == NetworkKind::coded ? *session.quantized : session.model.graph;
+}
+
+Status require_same_ports(const graph::Graph& before, std::string_view stage, const graph::Graph& changed) {
   const auto names = [](const graph::Graph& graph, const auto& ids) {
     std::string text;
     for (const graph::ValueId id : ids) text += graph.value(id).name + "\n";
@@ -40,7 +43,10 @@ std::int64_t weight_bytes(const graph::Graph& graph) {
   std::int64_t bytes = 0;
   for (const graph::Layer& layer : graph::layers_of(graph)) {
     const graph::Value& weight = graph.value(layer.weight);
-    if (weight.constant) bytes += static_cast<std::int64_t>(weight.constant->bytes());
+    if (weight.quantized)
+      bytes += static_cast<std::int64_t>(stored_bytes(*weight.quantized));
+    else if (weight.constant)
+      bytes += static_cast<std::int64_t>(weight.constant->bytes());
   }
   return bytes;
 }
@@ -63,11 +69,11 @@ Result<double> median_us(const Session& session, const graph::Graph& graph) {
   return figures[0].median_us;
 }
 
-Result<json> measure(Session& session, graph::Graph& changed) {
+Result<json> measure(Session& session, NetworkKind kind, graph::Graph& changed) {
   json row;
   if (session.splits.select) {
     CTK_TRY(const SelectMetric metric, SelectMetric::open(session));
-    CTK_TRY(const double before, metric.of(session.model.graph));
+    CTK_TRY(const double before, metric.of(network_of(session, kind)));
     CTK_TRY(const double after, metric.of(changed));
     row = {{"metric", metric.name()}, {"metric_before", figure(before)}, {"metric_after", figure(after)}};
   }
@@ -118,7 +124,8 @@ bool is_last_change(const Session& session, std::string_view stage) {
 }  // namespace
 
 Status run_network_stage(Session& session, std::string_view stage, const std::vector<std::string>& extra,
-                         const GateConfig& gate, const ChangeNetwork& change, bool& cached, std::string& notes) {
+                         const GateConfig& gate, const ChangeNetwork& change, bool& cached, std::string& notes,
+                         NetworkKind kind) {
   const std::string name(stage);
   std::vector<std::string> depends = extra;
   for (const data::Split* split : session.splits.all()) {
@@ -132,8 +139,8 @@ Status run_network_stage(Session& session, std::string_view stage, const std::ve
   cached = row.has_value() && bundle.has_value();
   if (!cached) {
     CTK_TRY(ChangedNetwork changed, change());
-    CTK_CHECK(require_same_ports(session, stage, changed.graph));
-    CTK_TRY(json measured, measure(session, changed.graph));
+    CTK_CHECK(require_same_ports(network_of(session, kind), stage, changed.graph));
+    CTK_TRY(json measured, measure(session, kind, changed.graph));
     measured["notes"] = changed.notes.empty() ? json() : json::parse(changed.notes, nullptr, false);
     bundle = exporter::bundle_of(changed.graph);
     row = measured.dump(1);
@@ -155,10 +162,15 @@ Status run_network_stage(Session& session, std::string_view stage, const std::ve
     if (!why.empty()) session.warn("stage_refused", why + "; the run went on with the network before it");
   }
   if (session.stage_row.accepted.value_or(true)) {
-    if (!session.original) session.original = session.model.graph.clone();
+    if (kind == NetworkKind::real && !session.original) session.original = session.model.graph.clone();
     auto held = std::make_shared<std::string>(std::move(*bundle));
     const auto bytes = std::as_bytes(std::span(held->data(), held->size()));
-    CTK_TRY(session.model.graph, runtime::load_bundle_bytes(bytes, held));
+    CTK_TRY(graph::Graph network, runtime::load_bundle_bytes(bytes, held));
+    if (kind == NetworkKind::coded) {
+      session.quantized = std::move(network);
+      return {};
+    }
+    session.model.graph = std::move(network);
     CTK_CHECK(session.list_layers());
   }
   if (!is_last_change(session, stage)) return {};

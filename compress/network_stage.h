@@ -1,5 +1,5 @@
-// What the stages that change the float network share (distill, prune, finetune): the cached artifact, the metric
-// before and after on the select split, the gate, and the network taking the old one's place.
+// What the stages that change the network share (distill, prune, finetune the float one, qat the coded one): the cached
+// artifact, the metric before and after on the select split, the gate, and the network taking the old one's place.
 #pragma once
 
 #include <functional>
@@ -11,8 +11,10 @@
 
 namespace ctk::pipeline {
 
+enum class NetworkKind { real, coded };  // session.model.graph, session.quantized
+
 struct ChangedNetwork {
-  graph::Graph graph;  // float, of the same inputs and outputs
+  graph::Graph graph;  // of the same kind, inputs and outputs
   std::string notes;   // JSON of the stage's own: what it did; kept in its artifact
 };
 using ChangeNetwork = std::function<Result<ChangedNetwork>()>;
@@ -24,6 +26,7 @@ using ChangeNetwork = std::function<Result<ChangedNetwork>()>;
 // of `change` and of running; gate_refused; budget_infeasible (after the last such stage: budgets that the network as
 // it is now cannot keep); internal (inputs or outputs differ).
 Status run_network_stage(Session& session, std::string_view stage, const std::vector<std::string>& extra,
-                         const GateConfig& gate, const ChangeNetwork& change, bool& cached, std::string& notes);
+                         const GateConfig& gate, const ChangeNetwork& change, bool& cached, std::string& notes,
+                         NetworkKind kind = NetworkKind::real);
 
 }  // namespace ctk::pipeline

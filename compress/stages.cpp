@@ -36,6 +36,10 @@ std::int64_t finetune_work(const Session& s) {
   return train_work(s, *s.config.finetune);
 }
 
+std::int64_t qat_work(const Session& s) {
+  return train_work(s, *s.config.qat);
+}
+
 constexpr std::array kStages{
     StageRow{"distill", "trains the network towards a teacher's outputs", distill_work, run_distill},
     StageRow{"prune", "channels cut with all that is coupled to them, and what reads them refitted", prune_work,
@@ -45,6 +49,7 @@ constexpr std::array kStages{
     StageRow{"sensitivity", "loss of each layer alone under each scheme", sensitivity_work, run_sensitivity},
     StageRow{"search", "one scheme a layer under the budgets, by an integer programme", no_work, run_search},
     StageRow{"quantize", "codes for weights, notes for activations", quantize_work, run_quantize},
+    StageRow{"qat", "trains the coded network with its roundings in the loop", qat_work, run_qat},
     StageRow{"export", "writes the files", no_work, run_export},
     StageRow{"validate", "metric, latency and agreement of what was written", validate_work, run_validate},
 };

@@ -10,6 +10,7 @@
 #include "compress/train_feed.h"
 #include "core/hash.h"
 #include "core/parallel.h"
+#include "graph/layer.h"
 #include "graph/shapes.h"
 #include "graph/text.h"
 #include "train/trainer_loader.h"
@@ -102,23 +103,9 @@ void tell_epoch(const Session& session, const std::string& stage, std::int64_t e
   session.progress()->note(text);
 }
 
-Status run_training(Session& session, const std::string& stage, const TrainConfig& config, bool& cached) {
-  CTK_TRY(const std::vector<std::string> extra, training_depends(session, config));
-  std::string notes;
-  return run_network_stage(
-      session, stage, extra, config.gate,
-      [&]() -> Result<ChangedNetwork> {
-        ChangedNetwork changed;
-        CTK_TRY(changed.graph, fine_tune(session, session.model.graph, config, stage, &changed.notes));
-        return changed;
-      },
-      cached, notes);
-}
-
-}  // namespace
-
-Result<graph::Graph> fine_tune(Session& session, const graph::Graph& net, const TrainConfig& config,
-                               const std::string& stage, std::string* notes) {
+// `floats`: of a coded net, what it was quantized from; else null.
+Result<graph::Graph> train_network(Session& session, const graph::Graph& net, const graph::Graph* floats,
+                                   const TrainConfig& config, const std::string& stage, std::string* notes) {
   CTK_TRY(train::Trainer * trainer, train::load_trainer());
   if (!session.splits.train) return input_error("data.train: expected samples to train on, found none. Add it");
   std::optional<graph::Graph> teacher;
@@ -133,9 +120,12 @@ Result<graph::Graph> fine_tune(Session& session, const graph::Graph& net, const 
   }
   train::FitTask task;
   task.student = &net;
+  task.floats = floats;
   task.teacher = teacher ? &*teacher : nullptr;
   task.feed = feed.get();
   task.options = options_of(session.config, config);
+  // Normalizations are folded into codes by now: their statistics stay as they are.
+  if (floats != nullptr) task.options.batch_norm = false;
   const std::string key = state_key(session, net, stage), artifact = stage + "-training";
   if (auto state = session.cache.get(artifact, key)) task.resume = std::move(*state);
   task.save = [&](const std::string& state) { return session.cache.put(artifact, key, state); };
@@ -170,6 +160,28 @@ Result<graph::Graph> fine_tune(Session& session, const graph::Graph& net, const 
     *notes = all.dump();
   }
   return std::move(fitted->graph);
+}
+
+Status run_training(Session& session, const std::string& stage, const TrainConfig& config, bool& cached,
+                    NetworkKind kind = NetworkKind::real) {
+  CTK_TRY(const std::vector<std::string> extra, training_depends(session, config));
+  std::string notes;
+  const bool is_coded = kind == NetworkKind::coded;
+  const ChangeNetwork change = [&]() -> Result<ChangedNetwork> {
+    ChangedNetwork changed;
+    const graph::Graph& net = is_coded ? *session.quantized : session.model.graph;
+    const graph::Graph* floats = is_coded ? &session.model.graph : nullptr;
+    CTK_TRY(changed.graph, train_network(session, net, floats, config, stage, &changed.notes));
+    return changed;
+  };
+  return run_network_stage(session, stage, extra, config.gate, change, cached, notes, kind);
+}
+
+}  // namespace
+
+Result<graph::Graph> fine_tune(Session& session, const graph::Graph& net, const TrainConfig& config,
+                               const std::string& stage, std::string* notes) {
+  return train_network(session, net, nullptr, config, stage, notes);
 }
 
 Result<std::vector<std::string>> training_depends(const Session& session, const TrainConfig& config) {
@@ -211,6 +223,18 @@ std::int64_t train_work(const Session& session, const TrainConfig& config) {
 
 Status run_distill(Session& session, bool& cached) {
   return run_training(session, "distill", *session.config.distill, cached);
+}
+
+Status run_qat(Session& session, bool& cached) {
+  CTK_CHECK(run_training(session, "qat", *session.config.qat, cached, NetworkKind::coded));
+  if (!session.stage_row.accepted.value_or(true)) return {};
+  for (const graph::Layer& layer : graph::layers_of(*session.quantized)) {
+    const graph::Value& weight = session.quantized->value(layer.weight);
+    for (exporter::LayerRow& row : session.report.layers) {
+      if (weight.quantized && row.name == session.quantized->address(layer.node)) row.method = weight.quantized->method;
+    }
+  }
+  return {};
 }
 
 Status run_finetune(Session& session, bool& cached) {

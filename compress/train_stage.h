@@ -1,4 +1,5 @@
-// The stages that train: distill, finetune, and what prune's `finetune:` calls. The trainer itself is train/trainer.h.
+// The stages that train: distill, finetune, qat, and what prune's `finetune:` calls. The trainer itself is
+// train/trainer.h.
 #pragma once
 
 #include <string>
@@ -27,5 +28,7 @@ Status require_training(const Session& session);
 std::int64_t train_work(const Session& session, const TrainConfig& config);  // steps, for the progress bar
 Status run_distill(Session& session, bool& cached);
 Status run_finetune(Session& session, bool& cached);
+// Trains what quantize made, with its roundings in the loop: the same schemes, other codes and scales.
+Status run_qat(Session& session, bool& cached);
 
 }  // namespace ctk::pipeline

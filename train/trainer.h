@@ -78,6 +78,9 @@ struct EpochRow {
 
 struct FitTask {
   const graph::Graph* student = nullptr;
+  // Of a student with codes: the network it was quantized from, whose weights are where training starts as far as they
+  // round to the student's codes. Scales are trained along, zero points and the ranges of activations are kept.
+  const graph::Graph* floats = nullptr;
   const graph::Graph* teacher = nullptr;  // same inputs and first output; null: labels only
   Feed* feed = nullptr;
   FitOptions options;

@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 import pytest
 from conftest import find_program, model_of, small_cnn
+from onnx import numpy_helper
 from quantized import gaussian
 
 CONFIG, INPUT = 2, 3
@@ -172,3 +173,28 @@ def test_without_a_trainer_everything_else_runs_and_the_message_says_how_to_get_
     del config["data"]
     (job.folder / "pipeline.yaml").write_text(json.dumps(config))
     assert run("run", job.folder / "pipeline.yaml").returncode == 0
+
+
+@pytest.mark.slow
+def test_one_epoch_with_a_teacher_mends_a_perturbed_resnet20(job, trainer, shared_data):
+    """ResNet-20 with a tenth of noise in its weights, ResNet-56 as teacher, 4,000 pictures once."""
+    cifar = shared_data / "cifar10"
+    model = onnx.load(cifar / "resnet20_cifar10_jpeg.onnx")
+    rng = np.random.default_rng(5)
+    for weight in model.graph.initializer:
+        array = numpy_helper.to_array(weight)
+        if array.ndim == 4:
+            noise = 0.25 * array.std() * rng.normal(size=array.shape)
+            weight.CopyFrom(numpy_helper.from_array((array + noise).astype(np.float32), weight.name))
+    onnx.save(model, job.folder / "net.onnx")
+    keys = {"inputs": {"input": "x"}, "labels": "y", "scale": 255, "mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225]}
+    job.pipeline(stages=[{"finetune": {"teacher": str(cifar / "resnet56_cifar10_jpeg.onnx"), "epochs": 1}}, EXPORT, VALIDATE])
+    config = json.loads((job.folder / "pipeline.yaml").read_text())
+    config["data"] = {"train": {"path": str(cifar / "train_4000.npz"), "augment": {"flip": True, "shift": 4}, **keys},
+                      "evaluate": {"path": str(cifar / "test_4000.npz"), "metric": "top1", **keys}}
+    (job.folder / "pipeline.yaml").write_text(json.dumps(config))
+    outcome = job.run(timeout=900)
+    assert outcome.code == 0, outcome.err
+    report = job.report()
+    print(report["metric"], report["stages"][0])
+    assert report["metric"]["final"] > report["metric"]["baseline"] + 0.02

@@ -94,7 +94,7 @@ TEST(Fit, TheFirstStepOfSgdIsThatWorkedByHand) {
   CTK_NEED_TRAINER(trainer);
   const graph::Graph net = linear(2, floats({2, 2}, {1, 1, 1, 1}), floats({2}, {0, 0}));
   FixedFeed feed(floats({1, 2}, {1, 2}), {0});
-  FitTask task{&net, nullptr, &feed, options_of(1, 0.1)};
+  FitTask task{&net, nullptr, nullptr, &feed, options_of(1, 0.1)};
   task.options.weight_decay = 0.1;
   task.options.schedule = train::Schedule::constant;
   const auto result = trainer->fit(task);
@@ -111,7 +111,7 @@ TEST(Fit, TheFirstStepOfAdamIsTheRateItself) {
   CTK_NEED_TRAINER(trainer);
   const graph::Graph net = linear(2, floats({2, 2}, {1, 1, 1, 1}), floats({2}, {0, 0}));
   FixedFeed feed(floats({1, 2}, {1, 2}), {0});
-  FitTask task{&net, nullptr, &feed, options_of(1, 0.1)};
+  FitTask task{&net, nullptr, nullptr, &feed, options_of(1, 0.1)};
   task.options.optimizer = train::Optimizer::adamw;
   task.options.weight_decay = 0.5;
   task.options.schedule = train::Schedule::constant;
@@ -129,7 +129,7 @@ TEST(Fit, AGraphOfFixedBatchTakesABatchInParts) {
   for (const std::int64_t batch : {-1, 1, 2}) {
     const graph::Graph net = linear(3, varied({4, 3}, 5), varied({4}, 6), batch);
     FixedFeed feed(varied({8, 3}, 7), {0, 1, 2, 3, 3, 2, 1, 0});
-    FitTask task{&net, nullptr, &feed, options_of(3, 0.5)};
+    FitTask task{&net, nullptr, nullptr, &feed, options_of(3, 0.5)};
     task.options.batch_size = 4;
     const auto result = trainer->fit(task);
     ASSERT_TRUE(result) << result.error().message;
@@ -145,7 +145,7 @@ TEST(Fit, LearnsAndGivesTheSameBitsAgain) {
   CTK_NEED_TRAINER(trainer);
   const graph::Graph net = small_cnn();
   FixedFeed feed = columns();
-  const FitTask task{&net, nullptr, &feed, options_of(10, 0.1)};
+  const FitTask task{&net, nullptr, nullptr, &feed, options_of(10, 0.1)};
   const auto first = trainer->fit(task), second = trainer->fit(task);
   ASSERT_TRUE(first) << first.error().message;
   ASSERT_TRUE(second) << second.error().message;
@@ -160,7 +160,7 @@ TEST(Fit, ATeacherAloneIsEnough) {
   std::vector<std::size_t> all(96);
   for (std::size_t i = 0; i < 96; ++i) all[i] = i;
   FixedFeed feed(labelled.read(all, 0)->inputs[0], {});
-  const auto result = trainer->fit({&net, &teacher, &feed, options_of(10, 0.05)});
+  const auto result = trainer->fit({&net, nullptr, &teacher, &feed, options_of(10, 0.05)});
   ASSERT_TRUE(result) << result.error().message;
   EXPECT_LT(result->epochs.back().loss, 0.5 * result->epochs.front().loss);
 }
@@ -170,7 +170,7 @@ TEST(Fit, AResumedRunEndsInTheBitsOfAStraightOne) {
   CTK_NEED_TRAINER(trainer);
   const graph::Graph net = small_cnn();
   FixedFeed feed = columns();
-  FitTask task{&net, nullptr, &feed, options_of(4, 0.1)};
+  FitTask task{&net, nullptr, nullptr, &feed, options_of(4, 0.1)};
   task.options.ema = 0.5;
   task.score = [&](const graph::Graph& graph) -> Result<double> { return constant_of(graph, "w3")[0]; };
   const auto straight = trainer->fit(task);
@@ -208,7 +208,7 @@ TEST(Fit, TheStartIsKeptWhenNothingBeatsIt) {
   CTK_NEED_TRAINER(trainer);
   const graph::Graph net = small_cnn();
   FixedFeed feed = columns();
-  FitTask task{&net, nullptr, &feed, options_of(5, 0.1)};
+  FitTask task{&net, nullptr, nullptr, &feed, options_of(5, 0.1)};
   task.options.patience = 2;
   int asked = 0;
   task.score = [&](const graph::Graph&) -> Result<double> { return asked++ == 0 ? 1.0 : 0.5; };
@@ -224,7 +224,7 @@ TEST(Fit, RenewedNormsStartAsTheIdentity) {
   CTK_NEED_TRAINER(trainer);
   const graph::Graph net = small_cnn();
   FixedFeed feed = columns();
-  const auto result = trainer->fit({&net, nullptr, &feed, options_of(1, 1e-12)});
+  const auto result = trainer->fit({&net, nullptr, nullptr, &feed, options_of(1, 1e-12)});
   ASSERT_TRUE(result) << result.error().message;
   const std::vector<Tensor> inputs{varied({4, 2, 6, 6}, 77)};
   // Running statistics have moved towards those of three batches of 32: three tenths of a few per cent.
@@ -236,7 +236,7 @@ TEST(Fit, AverageIsWhatIsKept) {
   CTK_NEED_TRAINER(trainer);
   const graph::Graph net = linear(2, floats({2, 2}, {1, 1, 1, 1}), floats({2}, {0, 0}));
   FixedFeed feed(floats({1, 2}, {1, 2}), {0});
-  FitTask task{&net, nullptr, &feed, options_of(1, 0.1)};
+  FitTask task{&net, nullptr, nullptr, &feed, options_of(1, 0.1)};
   task.options.schedule = train::Schedule::constant;
   task.options.ema = 0.75;
   const auto result = trainer->fit(task);
@@ -249,7 +249,7 @@ TEST(Fit, ALossThatIsNoNumberStopsAndSaysWhere) {
   CTK_NEED_TRAINER(trainer);
   const graph::Graph net = linear(2, floats({2, 2}, {1, 1, 1, 1}), floats({2}, {0, 0}));
   FixedFeed feed(floats({2, 2}, {1e20f, 2, -1e20f, 3}), {0, 1});
-  FitTask task{&net, nullptr, &feed, options_of(3, 1e25)};
+  FitTask task{&net, nullptr, nullptr, &feed, options_of(3, 1e25)};
   task.options.batch_size = 1;
   const auto result = trainer->fit(task);
   ASSERT_FALSE(result);
@@ -267,16 +267,17 @@ TEST(Fit, SaysWhatDoesNotFit) {
     const auto result = trainer->fit(task);
     return result ? std::string("no error") : result.error().message;
   };
-  EXPECT_NE(
-      says({&net, nullptr, &feed, options_of(1, 0)}).find("learning_rate: expected a number above 0, found \"0\""),
-      std::string::npos);
+  EXPECT_NE(says({&net, nullptr, nullptr, &feed, options_of(1, 0)})
+                .find("learning_rate: expected a number above 0, found \"0\""),
+            std::string::npos);
   FitOptions few = options_of(1, 0.1);
   few.batch_size = 4;
-  EXPECT_NE(says({&net, nullptr, &feed, few}).find("batch normalization: expected at least 8 samples a batch, found 4"),
+  EXPECT_NE(says({&net, nullptr, nullptr, &feed, few})
+                .find("batch normalization: expected at least 8 samples a batch, found 4"),
             std::string::npos);
-  EXPECT_NE(says({&net, &other, &feed, options_of(1, 0.1)}).find("teacher: "), std::string::npos);
+  EXPECT_NE(says({&net, nullptr, &other, &feed, options_of(1, 0.1)}).find("teacher: "), std::string::npos);
   FixedFeed unlabelled(varied({16, 2, 6, 6}), {});
-  EXPECT_NE(says({&net, nullptr, &unlabelled, options_of(1, 0.1)}).find("expected labels or a teacher"),
+  EXPECT_NE(says({&net, nullptr, nullptr, &unlabelled, options_of(1, 0.1)}).find("expected labels or a teacher"),
             std::string::npos);
 }
 

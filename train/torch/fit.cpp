@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "core/printable.h"
 #include "core/random.h"
 #include "train/torch/losses.h"
 #include "train/torch/optimizer.h"
@@ -40,6 +41,17 @@ Status check_options(const FitOptions& options) {
   if (!(options.warmup >= 0 && options.warmup < 1)) return wrong("warmup", "a share from 0 to below 1", options.warmup);
   if (!(options.ema >= 0 && options.ema < 1)) return wrong("ema", "a number from 0 to below 1", options.ema);
   if (!(options.clip_norm >= 0)) return wrong("clip_norm", "0 or more", options.clip_norm);
+  return {};
+}
+
+// A network of codes would be trained through roundings nobody asked for.
+Status refuse_codes(const graph::Graph& graph) {
+  for (std::size_t i = 0; i < graph.value_capacity(); ++i) {
+    const graph::Value& value = graph.value(graph::ValueId{static_cast<std::uint32_t>(i)});
+    if (value.is_removed || (!value.quantized && !value.activation_quant)) continue;
+    return input_error("value \"" + printable(value.name) +
+                       "\": expected a float network to train, found codes. Train before \"quantize\", or use qat");
+  }
   return {};
 }
 
@@ -85,7 +97,8 @@ class Fit {
     batch_ = std::max(part_, batch_ / part_ * part_);
     batches_ = static_cast<std::int64_t>(task_.feed->count() / batch_);
     updates_ = (batches_ + options_.accumulate - 1) / options_.accumulate;
-    CTK_TRY(student_, TorchGraph::create(*task_.student, true));
+    if (task_.floats == nullptr) CTK_CHECK(refuse_codes(*task_.student));
+    CTK_TRY(student_, TorchGraph::create(*task_.student, true, task_.floats));
     if (student_->parameters().empty()) {
       return input_error("expected a network with weights to train, found none. Leave the stage out");
     }

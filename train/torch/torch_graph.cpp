@@ -61,7 +61,7 @@ std::string where(const Graph& graph, NodeId id) {
 
 }  // namespace
 
-Result<std::unique_ptr<TorchGraph>> TorchGraph::create(const Graph& graph, bool trains) {
+Result<std::unique_ptr<TorchGraph>> TorchGraph::create(const Graph& graph, bool trains, const Graph* floats) {
   for (NodeId id : graph.order()) {
     if (graph.node(id).op == Op::unknown) {
       return input_error(where(graph, id) +
@@ -70,7 +70,7 @@ Result<std::unique_ptr<TorchGraph>> TorchGraph::create(const Graph& graph, bool 
     }
   }
   std::unique_ptr<TorchGraph> made(new TorchGraph(graph));
-  CTK_CHECK(made->read_constants(trains));
+  made->read_constants(trains, floats);
   return made;
 }
 
@@ -79,7 +79,7 @@ std::size_t TorchGraph::add_parameter(std::string name, at::Tensor value, bool d
   return parameters_.size() - 1;
 }
 
-Status TorchGraph::read_constants(bool trains) {
+void TorchGraph::read_constants(bool trains, const Graph* floats) {
   depends_.assign(graph_.value_capacity(), false);
   for (ValueId id : graph_.inputs()) depends_[id.index] = true;
   std::map<ValueId, bool> trained, statistic;
@@ -97,9 +97,9 @@ Status TorchGraph::read_constants(bool trains) {
     const ValueId id{static_cast<std::uint32_t>(i)};
     const graph::Value& value = graph_.value(id);
     if (value.is_removed) continue;
-    if (value.quantized || value.activation_quant) {
-      return input_error("value \"" + printable(value.name) +
-                         "\": expected a float network to train, found codes. Train before \"quantize\", or use qat");
+    if (value.quantized) {
+      read_codes(id, trains, floats);
+      continue;
     }
     if (!value.constant || !scalar_type_of(value.constant->dtype())) continue;
     at::Tensor tensor = to_torch(*value.constant);
@@ -120,6 +120,28 @@ Status TorchGraph::read_constants(bool trains) {
       if (output.is_valid()) depends_[output.index] = depends;
     }
   }
+}
+
+void TorchGraph::read_codes(ValueId id, bool trains, const Graph* floats) {
+  const graph::Value& value = graph_.value(id);
+  if (!trains) {
+    fixed_[id] = to_torch(dequantize(*value.quantized));
+    return;
+  }
+  const auto original = floats == nullptr ? std::nullopt : floats->find_value(value.name);
+  const bool is_there = original && floats->value(*original).constant;
+  const CodedWeight weight(value.quantized, is_there ? &*floats->value(*original).constant : nullptr);
+  add_parameter(value.name, weight.weight, true);
+  if (weight.scales.defined()) add_parameter(value.name + " scales", weight.scales, false);
+  coded_.emplace(id, weight);
+  depends_[id.index] = true;
+}
+
+at::Tensor TorchGraph::constant_of(ValueId id) const {
+  if (const auto at = by_value_.find(id); at != by_value_.end()) return parameters_[at->second].value;
+  if (const auto at = coded_.find(id); at != coded_.end()) return at->second.value();
+  if (const auto at = fixed_.find(id); at != fixed_.end()) return at->second;
+  if (const auto at = statistics_.find(id); at != statistics_.end()) return at->second;
   return {};
 }
 
@@ -215,11 +237,15 @@ Result<Outputs> TorchGraph::run(std::span<const at::Tensor> inputs, bool is_trai
   for (std::size_t i = 0; i < inputs.size(); ++i) values[graph_.inputs()[i].index] = inputs[i];
   const auto value_of = [&](ValueId id) -> at::Tensor {
     if (!id.is_valid()) return {};
-    if (const auto at = by_value_.find(id); at != by_value_.end()) return parameters_[at->second].value;
-    if (const auto at = fixed_.find(id); at != fixed_.end()) return at->second;
-    if (const auto at = statistics_.find(id); at != statistics_.end()) return at->second;
-    return values[id.index];
+    const at::Tensor constant = constant_of(id);
+    return constant.defined() ? constant : values[id.index];
   };
+  // What readers of a noted value see.
+  const auto rounded = [&](ValueId id, const at::Tensor& x) {
+    const auto& quant = graph_.value(id).activation_quant;
+    return quant ? rounded_activation(x, *quant) : x;
+  };
+  for (ValueId id : graph_.inputs()) values[id.index] = rounded(id, values[id.index]);
   const auto order = graph_.order();
   for (std::size_t at = 0; at < order.size(); ++at) {
     const Node& node = graph_.node(order[at]);
@@ -247,7 +273,7 @@ Result<Outputs> TorchGraph::run(std::span<const at::Tensor> inputs, bool is_trai
     try {
       const Outputs results = run_node(node, order[at], *plan, node_inputs, is_training);
       for (std::size_t i = 0; i < node.outputs.size() && i < results.size(); ++i) {
-        if (node.outputs[i].is_valid()) values[node.outputs[i].index] = results[i];
+        if (node.outputs[i].is_valid()) values[node.outputs[i].index] = rounded(node.outputs[i], results[i]);
       }
     } catch (const c10::Error& error) {
       return input_error(where(graph_, order[at]) + ": " + error.what_without_backtrace());
@@ -332,6 +358,9 @@ Result<Graph> TorchGraph::graph() const {
   };
   for (const auto& [id, at] : by_value_) CTK_CHECK(put(id, parameters_[at].value));
   for (const auto& [id, tensor] : statistics_) CTK_CHECK(put(id, tensor));
+  for (const auto& [id, weight] : coded_) {
+    CTK_TRY(out.value(id).quantized, weight.quantized());
+  }
   for (const auto& [id, norm] : norms_) {
     const Node& node = graph_.node(id);
     const at::Tensor factor =

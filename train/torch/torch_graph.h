@@ -3,6 +3,9 @@
 // What is a parameter: float32 weights and biases of Conv, ConvTranspose, Gemm and MatMul, scales and offsets of
 // normalizations, slopes of PRelu, embeddings (the matrix a Gather reads rows of), and vectors that are added to what a
 // layer gives. Everything else that is constant stays (rotary tables, masks, factors).
+// Codes and notes mean what they mean everywhere: a coded weight is read as the numbers its codes stand for, a noted
+// value as the number its code stands for. A coded weight that is trained is a CodedWeight, with its floats and its
+// scales as parameters; rounding passes the gradient straight through.
 // Memory: what ATen keeps for the way back, one copy of the constants, and one gradient for each parameter.
 #pragma once
 
@@ -16,6 +19,7 @@
 
 #include "graph/graph.h"
 #include "graph/shapes.h"
+#include "train/torch/fake_quant.h"
 #include "train/torch/torch_ops.h"
 
 namespace ctk::train {
@@ -28,8 +32,10 @@ struct Parameter {
 
 class TorchGraph {
  public:
-  // The graph must outlive the object. Errors: input (unknown operators, coded weights; names node or value).
-  static Result<std::unique_ptr<TorchGraph>> create(const graph::Graph& graph, bool trains);
+  // The graph must outlive the object. `floats`: the network that `graph` was quantized from, whose weights are where
+  // coded ones of the same name start; may be null. Errors: input (unknown operators; names the node).
+  static Result<std::unique_ptr<TorchGraph>> create(const graph::Graph& graph, bool trains,
+                                                    const graph::Graph* floats = nullptr);
 
   // One tensor per graph input and output. `is_training`: batch normalizations take the statistics of the batch and
   // move their running ones by a tenth. Errors: those of inference, and what ATen throws (names the node).
@@ -65,7 +71,9 @@ class TorchGraph {
   };
 
   explicit TorchGraph(const graph::Graph& graph) : graph_(graph) {}
-  Status read_constants(bool trains);
+  void read_constants(bool trains, const graph::Graph* floats);
+  void read_codes(graph::ValueId id, bool trains, const graph::Graph* floats);
+  at::Tensor constant_of(graph::ValueId id) const;  // undefined when the value is no constant
   Result<const Plan*> plan_for(std::span<const at::Tensor> inputs);
   Outputs run_node(const graph::Node& node, graph::NodeId id, const Plan& plan, std::span<const at::Tensor> inputs,
                    bool is_training);
@@ -79,6 +87,7 @@ class TorchGraph {
   std::vector<Parameter> parameters_;
   std::map<graph::ValueId, std::size_t> by_value_;  // parameter of a constant
   std::map<graph::ValueId, at::Tensor> fixed_;      // other constants
+  std::map<graph::ValueId, CodedWeight> coded_;     // weights with codes, when they are trained
   std::map<graph::ValueId, at::Tensor> statistics_;
   std::vector<bool> depends_;  // by value: on a parameter or an input
   std::map<graph::NodeId, RenewedNorm> norms_;

@@ -1,0 +1,122 @@
+#include <cstdlib>
+
+#include "core/file.h"
+#include "data/npy.h"
+#include "runtime/bundle.h"
+#include "tests/train/trainer.h"
+
+namespace ctk::test {
+namespace {
+
+// x [N, K] -> Gemm of 8-bit codes [M, K] -> logits; activations stay floats.
+graph::Graph coded_linear(const std::vector<std::int8_t>& codes, const Floats& scales, std::int64_t inputs) {
+  GraphBuilder b;
+  const auto x = b.input("x", {-1, inputs});
+  const auto channels = static_cast<std::int64_t>(scales.size());
+  const auto w = b.constant("w", varied({channels, inputs}));
+  b.output(b.node("Gemm", {x, w}, "y", {{"transB", std::int64_t{1}}}));
+  QuantTensor coded;
+  coded.scheme = *parse_scheme("w8a16_c");
+  coded.codes = Tensor::of<std::int8_t>({channels, inputs}, codes);
+  coded.scales = scales;
+  b.graph.value(w).constant.reset();
+  b.graph.value(w).quantized = std::make_shared<const QuantTensor>(std::move(coded));
+  b.graph.node(b.graph.order()[0]).scheme = *parse_scheme("w8a16_c");
+  return std::move(b.graph);
+}
+
+// The one sample [1] of label 0.
+class OneSample final : public train::Feed {
+ public:
+  std::size_t count() const override { return 1; }
+  Result<Batch> read(std::span<const std::size_t>, std::int64_t) override { return Batch{{floats({1, 1}, {1})}, {0}}; }
+};
+
+// Codes [2, 2], scales 0.5, floats 1.2 and 1.0: both read as 1.0, logits [1, 1], gradient of the values [-0.5, 0.5].
+// v = [2.4, 2]. Scales: d value / d s = code - v = [-0.4, 0], so 0.2 for the first, times 1 / sqrt(1 * 63): codes
+// within -64..63 keep to it.
+// One Nesterov step of 1.9 * 0.1: w = [1.295, 0.905]; s = [0.5 - 0.19 * 0.2 * 0.125988, 0.5] = [0.495212, 0.5], both
+// rounded to fp16 when written: [0.495117, 0.5]. Codes: 1.295 / 0.495117 = 2.62 -> 3; 0.905 / 0.5 = 1.81 -> 2.
+TEST(FakeQuant, OneStepMovesCodesAndScalesAsWorkedByHand) {
+  CTK_NEED_TRAINER(trainer);
+  const graph::Graph coded = coded_linear({2, 2}, {0.5f, 0.5f}, 1);
+  graph::Graph real = coded.clone();
+  const graph::ValueId w = *real.find_value("w");
+  real.value(w).quantized.reset();
+  real.value(w).constant = floats({2, 1}, {1.2f, 1.0f});
+  OneSample feed;
+  train::FitTask task{&coded, &real, nullptr, &feed, {}};
+  task.options.learning_rate = 0.1;
+  task.options.schedule = train::Schedule::constant;
+  const auto result = trainer->fit(task);
+  ASSERT_TRUE(result) << result.error().message;
+  const QuantTensor& moved = *result->graph.value(w).quantized;
+  EXPECT_EQ(unpack_codes(moved), (std::vector<std::int8_t>{3, 2}));
+  EXPECT_NEAR(moved.scales[0], 0.495117f, 1e-6f);
+  EXPECT_EQ(moved.scales[1], 0.5f);
+  EXPECT_EQ(moved.method, "qat");
+}
+
+// What the quantizer chose stays until something moves it, whatever the floats would round to.
+TEST(FakeQuant, TheStartIsTheQuantizersResult) {
+  CTK_NEED_TRAINER(trainer);
+  const std::vector<std::int8_t> codes = {3, -5, 127, -127, 0, 9};
+  const graph::Graph coded = coded_linear(codes, {0.5f, 0.25f}, 3);
+  const auto net = trainer->differentiable(coded, 1);
+  ASSERT_TRUE(net) << net.error().message;
+  const auto back = (*net)->graph();
+  ASSERT_TRUE(back) << back.error().message;
+  const QuantTensor& same = *back->value(*back->find_value("w")).quantized;
+  EXPECT_EQ(unpack_codes(same), codes);
+  EXPECT_EQ(same.scales, (Floats{0.5f, 0.25f}));
+}
+
+TEST(FakeQuant, ACodedNetworkIsNoStudentOfPlainTraining) {
+  CTK_NEED_TRAINER(trainer);
+  const graph::Graph coded = coded_linear({2, 2}, {0.5f, 0.5f}, 1);
+  OneSample feed;
+  const auto result = trainer->fit({&coded, nullptr, nullptr, &feed, {}});
+  ASSERT_FALSE(result);
+  EXPECT_NE(result.error().message.find("expected a float network to train, found codes"), std::string::npos)
+      << result.error().message;
+}
+
+// A network that tests/end_to_end/test_qat.py has quantized, on its samples: our integer kernels against the same
+// network with fake quantization.
+TEST(FakeQuant, ACodedBundleGivesWhatItsIntegerKernelsGive) {
+  CTK_NEED_TRAINER(trainer);
+  const char* bundle = std::getenv("CTK_CODED_BUNDLE");
+  const char* samples = std::getenv("CTK_CODED_SAMPLES");
+  if (bundle == nullptr || samples == nullptr) GTEST_SKIP() << "CTK_CODED_BUNDLE and CTK_CODED_SAMPLES name no files";
+  const auto graph = runtime::load_bundle(bundle);
+  ASSERT_TRUE(graph) << graph.error().message;
+  const auto mapped = MappedFile::open(samples);
+  ASSERT_TRUE(mapped) << mapped.error().message;
+  const auto head = data::parse_npy_header(mapped->bytes(), mapped->bytes().size(), samples);
+  ASSERT_TRUE(head) << head.error().message;
+  const auto array = data::load_npy(*head, {mapped->bytes(), mapped->owner()}, samples);
+  ASSERT_TRUE(array) << array.error().message;
+  auto net = trainer->differentiable(*graph, 2);
+  ASSERT_TRUE(net) << net.error().message;
+  const std::vector<Tensor> inputs{array->values};
+  const auto fake = (*net)->forward(inputs);
+  ASSERT_TRUE(fake) << fake.error().message;
+  const Tensor real = run_ours(*graph, inputs)[0];
+  const auto a = (*fake)[0].values<float>(), b = real.values<float>();
+  const auto classes = static_cast<std::size_t>(real.shape().back());
+  std::size_t same = 0;
+  for (std::size_t n = 0; n < real.size() / classes; ++n) {
+    const auto top = [&](std::span<const float> y) {
+      const auto row = y.subspan(n * classes, classes);
+      return std::ranges::max_element(row) - row.begin();
+    };
+    same += top(a) == top(b) ? 1 : 0;
+  }
+  const double share = static_cast<double>(same) / (static_cast<double>(real.size()) / static_cast<double>(classes));
+  RecordProperty("same_arg_max", std::to_string(share));
+  EXPECT_GE(share, 0.999) << same << " of " << real.size() / classes;
+  EXPECT_LE(difference(real, (*fake)[0]), 0.05);
+}
+
+}  // namespace
+}  // namespace ctk::test
