@@ -1,8 +1,12 @@
 # Thin: everything is in cmake/setup.sh and CMakeLists.txt.
-.PHONY: setup quickstart test test-slow test-asan clean
+.PHONY: setup trainer quickstart test test-slow test-asan clean
 
 setup:
 	@cmake/setup.sh
+
+# LibTorch and the module that trains with it: for the stages distill, finetune, qat and prune's finetune.
+trainer:
+	@cmake/setup.sh --trainer
 
 quickstart: setup
 	@.venv/bin/compress run configs/pipelines/quickstart.yaml

@@ -1,19 +1,22 @@
 #!/usr/bin/env bash
 # Brings a fresh Debian 12 with Python 3.11 to a built project: Debian packages, a .venv, a Release build, and
 # .venv/bin/compress with `import compress`. Steps that are done already do nothing.
-# Usage: cmake/setup.sh [--tests|--asan]; --tests builds the C++ tests too, --asan builds them and the program a second
-# time under AddressSanitizer and UndefinedBehaviorSanitizer, in build/asan.
+# Usage: cmake/setup.sh [--trainer|--tests|--asan]; --trainer also fetches LibTorch (pip's torch, some 200 MB) and builds
+# the trainer's module, --tests does that and builds the C++ tests, --asan builds them and the program a second time
+# under AddressSanitizer and UndefinedBehaviorSanitizer, in build/asan.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 what=${1:-}
 with_tests=OFF
+with_trainer=OFF
 [ "$what" = "--tests" ] && with_tests=ON
+[ "$what" = "--tests" ] || [ "$what" = "--trainer" ] && with_trainer=ON
 
 packages="g++ ninja-build pkg-config python3-venv python3-dev protobuf-compiler libprotobuf-dev libyaml-cpp-dev libcli11-dev \
 nlohmann-json3-dev zlib1g-dev libjpeg62-turbo-dev libpng-dev coinor-libcbc-dev libxxhash-dev libmd-dev \
 libpcre2-dev"
-[ -n "$what" ] && packages="$packages libgtest-dev libsimde-dev binutils"
+[ "$what" = "--tests" ] || [ "$what" = "--asan" ] && packages="$packages libgtest-dev libsimde-dev binutils"
 
 missing=""
 for package in $packages; do
@@ -37,7 +40,8 @@ if [ -n "$missing" ]; then
 fi
 
 requirements=python/requirements.txt
-[ -n "$what" ] && requirements=python/requirements-test.txt
+[ "$what" = "--trainer" ] && requirements=python/requirements-trainer.txt
+[ "$what" = "--tests" ] || [ "$what" = "--asan" ] && requirements=python/requirements-test.txt
 stamp=.venv/$(basename $requirements).sha
 wanted=$(cat python/requirements*.txt | sha256sum)
 if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
@@ -49,16 +53,18 @@ fi
 build=build/release
 python=$PWD/.venv/bin/python3
 is_ours() { [ -f $build/build.ninja ] && grep -q "^Python_EXECUTABLE:[A-Z]*=$python$" $build/CMakeCache.txt; }
-if ! is_ours || ! grep -q "CTK_BUILD_TESTS:BOOL=$with_tests" $build/CMakeCache.txt; then
-  # Once tests are configured they stay, so that switching between the two targets rebuilds nothing.
-  if [ "$with_tests" = ON ] || ! is_ours; then
-    cmake --preset release -DCTK_BUILD_TESTS=$with_tests -DPython_EXECUTABLE="$python" >/dev/null
-  fi
-fi
+has() { grep -q "^$1:BOOL=ON" $build/CMakeCache.txt; }
+# Once tests or the trainer are configured they stay, so that switching between targets rebuilds nothing.
+options=""
+if ! is_ours || { [ $with_tests = ON ] && ! has CTK_BUILD_TESTS; }; then options="-DCTK_BUILD_TESTS=$with_tests"; fi
+if ! is_ours || { [ $with_trainer = ON ] && ! has CTK_TRAINER; }; then options="$options -DCTK_TRAINER=$with_trainer"; fi
+[ -z "$options" ] || cmake --preset release $options -DPython_EXECUTABLE="$python" >/dev/null
 if [ "$with_tests" = ON ]; then
   cmake --build $build
 else
-  cmake --build $build --target compress_cli ctk_cbc _core ctk_c_static ctk_c_shared
+  targets="compress_cli ctk_cbc _core ctk_c_static ctk_c_shared"
+  [ "$with_trainer" = OFF ] || targets="$targets ctk_train_module"
+  cmake --build $build --target $targets
 fi
 cmake --install $build --prefix .venv --component product >/dev/null
 

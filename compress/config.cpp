@@ -88,11 +88,24 @@ class Binder {
     if (!values_.has_section(at)) return {};
     TrainConfig train;
     set_path(at + ".teacher", train.teacher);
-    set<double>(at + ".temperature", train.temperature);
-    set<double>(at + ".alpha", train.alpha);
-    set<double>(at + ".learning_rate", train.learning_rate);
-    set<std::int64_t>(at + ".epochs", train.epochs);
-    set<std::int64_t>(at + ".batch_size", train.batch_size);
+    const std::pair<const char*, double*> numbers[] = {{"temperature", &train.temperature},
+                                                       {"alpha", &train.alpha},
+                                                       {"label_smoothing", &train.label_smoothing},
+                                                       {"learning_rate", &train.learning_rate},
+                                                       {"warmup", &train.warmup},
+                                                       {"momentum", &train.momentum},
+                                                       {"weight_decay", &train.weight_decay},
+                                                       {"clip_norm", &train.clip_norm},
+                                                       {"ema", &train.ema}};
+    for (const auto& [key, into] : numbers) set<double>(at + "." + key, *into);
+    const std::pair<const char*, std::int64_t*> counts[] = {{"epochs", &train.epochs},
+                                                            {"batch_size", &train.batch_size},
+                                                            {"accumulate", &train.accumulate},
+                                                            {"patience", &train.patience}};
+    for (const auto& [key, into] : counts) set<std::int64_t>(at + "." + key, *into);
+    set_text(at + ".optimizer", train.optimizer);
+    set_text(at + ".schedule", train.schedule);
+    set<bool>(at + ".batch_norm", train.batch_norm);
     train.gate = gate(at);
     return train;
   }

@@ -42,8 +42,11 @@ struct GateConfig {
 
 struct TrainConfig {  // distill, finetune, qat and prune.finetune
   std::string teacher;
-  double temperature = 4, alpha = 0.9, learning_rate = 0.01;
-  std::int64_t epochs = 1, batch_size = 128;
+  double temperature = 4, alpha = 0.9, label_smoothing = 0;
+  std::string optimizer = "sgd", schedule = "cosine";
+  double learning_rate = 0.02, warmup = 0, momentum = 0.9, weight_decay = 1e-4, clip_norm = 0, ema = 0;
+  std::int64_t epochs = 1, batch_size = 128, accumulate = 1, patience = 0;
+  bool batch_norm = true;
   GateConfig gate;
 };
 struct PruneConfig {

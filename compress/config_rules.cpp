@@ -22,6 +22,7 @@ class Rules {
     prune();
     oracles();
     text();
+    idle_options();
     idle_keys();
   }
 
@@ -262,11 +263,37 @@ class Rules {
     if (metric != nullptr && (*metric == "top1" || *metric == "top5"))
       problem(at + ".metric", "expected perplexity, kl, agreement, mse or sqnr_db for text, found \"" + *metric +
                                   "\", which needs labels. Choose one of them.");
-    const std::string* model = values_.get<std::string>("model");
-    if (model != nullptr && model->ends_with(".gguf") && !values_.has(at + ".tokenizer"))
-      problem(at + ".context",
-              "expected a tokenizer beside it, since the vocabulary inside a .gguf file is not read for "
-              "texts yet, found none. Add tokenizer: with the path of a tokenizer.json.");
+  }
+
+  bool is_given(const std::string& path) const {
+    const auto found = values_.values.find(path);
+    return found != values_.values.end() && !found->second.where.empty();
+  }
+
+  // Options of quantize that the rest of the file leaves without effect.
+  void idle_options() {
+    const std::string at = "stages.quantize";
+    const std::string* method = values_.get<std::string>(at + ".method");
+    if (is_given(at + ".damp_percent") && method != nullptr && *method != "gptq")
+      problem(at + ".damp_percent", "expected method gptq beside it, found \"" + *method + "\". Remove this key.");
+    const bool* corrects = values_.get<bool>(at + ".bias_correction");
+    if (corrects != nullptr && *corrects && !has_stage("calibrate"))
+      problem(at + ".bias_correction",
+              "expected a stage \"calibrate\", whose means of inputs it needs, found none. Add \"- calibrate: "
+              "{method: mse}\".");
+    const bool* reduces = values_.get<bool>(at + ".reduce_range");
+    if (reduces == nullptr || !*reduces) return;
+    std::vector<std::string> list;
+    if (const auto* texts = values_.get<std::vector<std::string>>("stages.search.schemes")) list = *texts;
+    if (const auto* text = values_.get<std::string>(at + ".scheme")) list = {*text};
+    const std::int64_t* bits = values_.get<std::int64_t>(at + ".bits");
+    const auto is_eight = [](const std::string& text) {
+      const Result<QuantScheme> scheme = parse_scheme(text);
+      return !scheme || scheme->weight_bits == 8;
+    };
+    if ((bits != nullptr && *bits == 8) || (list.empty() && bits == nullptr) || std::ranges::any_of(list, is_eight))
+      return;
+    problem(at + ".reduce_range", "expected a scheme with 8-bit weights, found none. Remove this key.");
   }
 
   // Keys that parse and would do nothing yet are refused before work, as names without their code are.

@@ -1,5 +1,7 @@
 #include "compress/config_schema.h"
 
+#include <algorithm>
+#include <deque>
 #include <limits>
 
 namespace ctk::pipeline {
@@ -55,7 +57,7 @@ const KeyRow kRows[] = {
     {"data.*.lines", boolean, 0, 0, "", {}, "", "text: each line is a sample"},
     {"data.*.bos", boolean, 0, 0, "", {}, "", "text: begin each sample with the begin token"},
     {"data.*.tokenizer", path, 0, 0, "", {}, "", "text: the model's by default"},
-    {"data.train.augment", section, 0, 0, "", {}, kTrainer, "random changes of training pictures"},
+    {"data.train.augment", section, 0, 0, "", {}, "", "random changes of training pictures"},
     {"data.train.augment.flip", boolean, 0, 0, "false", {}, "", "mirror left and right"},
     {"data.train.augment.shift", integer, 0, 65536, "0", {}, "", "move by up to so many pixels"},
     {"data.select.metric", name, 0, 0, "", NameKind::metric, "", "what gates compare; evaluate's by default"},
@@ -71,16 +73,7 @@ const KeyRow kRows[] = {
     {"budget.metric_drop", drop, 0, 0, "", {}, "", "how much worse the metric may get"},
 
     {"stages", stage_list, 0, 0, "!", {}, "", "what to do, in order"},
-    {"stages.distill", section, 0, 0, "", {}, kTrainer, ""},
-    {"stages.distill.teacher", path, 0, 0, "!", {}, "", "model whose outputs are learned"},
-    {"stages.distill.temperature", number, kAboveZero, 1e6, "4", {}, "", "divides the logits of both"},
-    {"stages.distill.alpha", number, 0, 1, "0.9", {}, "", "weight of the teacher against the labels"},
-    {"stages.distill.epochs", integer, 1, 1e6, "1", {}, "", "passes over data.train"},
-    {"stages.distill.learning_rate", number, kAboveZero, 1e3, "0.01", {}, "", ""},
-    {"stages.distill.batch_size", integer, 1, 1e6, "128", {}, "", ""},
-    {"stages.distill.gate", section, 0, 0, "", {}, "", "what the network must keep on the select split"},
-    {"stages.distill.gate.metric_drop", drop, 0, 0, "", {}, "", "a greater drop refuses the stage's network"},
-    {"stages.distill.on_refusal", text, 0, 0, "stop", {}, "", "stop, or continue with the network as it was"},
+    {"stages.distill", section, 0, 0, "", {}, "", "train the model towards a teacher's outputs"},
 
     {"stages.prune", section, 0, 0, "", {}, "", ""},
     {"stages.prune.method", name, 0, 0, "l1", NameKind::prune_method, "", "which channels go first"},
@@ -116,24 +109,9 @@ const KeyRow kRows[] = {
     {"stages.prune.gate", section, 0, 0, "", {}, "", "what the network must keep on the select split"},
     {"stages.prune.gate.metric_drop", drop, 0, 0, "", {}, "", "a greater drop refuses the stage's network"},
     {"stages.prune.on_refusal", text, 0, 0, "stop", {}, "", "stop, or continue with the network as it was"},
-    {"stages.prune.finetune", section, 0, 0, "", {}, kTrainer, "train after pruning"},
-    {"stages.prune.finetune.teacher", path, 0, 0, "", {}, "", "model whose outputs are learned"},
-    {"stages.prune.finetune.temperature", number, kAboveZero, 1e6, "4", {}, "", ""},
-    {"stages.prune.finetune.alpha", number, 0, 1, "0.9", {}, "", ""},
-    {"stages.prune.finetune.epochs", integer, 1, 1e6, "1", {}, "", ""},
-    {"stages.prune.finetune.learning_rate", number, kAboveZero, 1e3, "0.01", {}, "", ""},
-    {"stages.prune.finetune.batch_size", integer, 1, 1e6, "128", {}, "", ""},
+    {"stages.prune.finetune", section, 0, 0, "", {}, "", "train after pruning"},
 
-    {"stages.finetune", section, 0, 0, "", {}, kTrainer, ""},
-    {"stages.finetune.teacher", path, 0, 0, "", {}, "", "model whose outputs are learned"},
-    {"stages.finetune.temperature", number, kAboveZero, 1e6, "4", {}, "", ""},
-    {"stages.finetune.alpha", number, 0, 1, "0.9", {}, "", ""},
-    {"stages.finetune.epochs", integer, 1, 1e6, "1", {}, "", ""},
-    {"stages.finetune.learning_rate", number, kAboveZero, 1e3, "0.01", {}, "", ""},
-    {"stages.finetune.batch_size", integer, 1, 1e6, "128", {}, "", ""},
-    {"stages.finetune.gate", section, 0, 0, "", {}, "", "what the network must keep on the select split"},
-    {"stages.finetune.gate.metric_drop", drop, 0, 0, "", {}, "", "a greater drop refuses the stage's network"},
-    {"stages.finetune.on_refusal", text, 0, 0, "stop", {}, "", "stop, or continue with the network as it was"},
+    {"stages.finetune", section, 0, 0, "", {}, "", "train the model on data.train"},
 
     {"stages.calibrate", section, 0, 0, "", {}, "", ""},
     {"stages.calibrate.method", name, 0, 0, "minmax", NameKind::observer, "", "how a range follows from what was seen"},
@@ -183,15 +161,6 @@ const KeyRow kRows[] = {
      "gptq: share of the mean diagonal added to it"},
 
     {"stages.qat", section, 0, 0, "", {}, kTrainer, ""},
-    {"stages.qat.teacher", path, 0, 0, "", {}, "", "model whose outputs are learned"},
-    {"stages.qat.temperature", number, kAboveZero, 1e6, "4", {}, "", ""},
-    {"stages.qat.alpha", number, 0, 1, "0.9", {}, "", ""},
-    {"stages.qat.epochs", integer, 1, 1e6, "1", {}, "", ""},
-    {"stages.qat.learning_rate", number, kAboveZero, 1e3, "0.01", {}, "", ""},
-    {"stages.qat.batch_size", integer, 1, 1e6, "128", {}, "", ""},
-    {"stages.qat.gate", section, 0, 0, "", {}, "", "what the network must keep on the select split"},
-    {"stages.qat.gate.metric_drop", drop, 0, 0, "", {}, "", "a greater drop refuses the stage's network"},
-    {"stages.qat.on_refusal", text, 0, 0, "stop", {}, "", "stop, or continue with the network as it was"},
 
     {"stages.export", section, 0, 0, "", {}, "", ""},
     {"stages.export.formats", name_list, 0, 0, "!", NameKind::format, "", "files to write"},
@@ -202,6 +171,64 @@ const KeyRow kRows[] = {
     {"stages.validate.gate", section, 0, 0, "", {}, "", "what the result must keep"},
     {"stages.validate.gate.metric_drop", drop, 0, 0, "", {}, "", "a greater drop refuses the result"},
 };
+
+// Keys of every section that trains, behind its own path.
+const KeyRow kTrainRows[] = {
+    {"teacher", path, 0, 0, "", {}, "", "model whose outputs are learned, with those of data.train's labels"},
+    {"temperature", number, kAboveZero, 1e6, "4", {}, "", "divides the logits of teacher and student"},
+    {"alpha", number, 0, 1, "0.9", {}, "", "weight of the teacher against the labels"},
+    {"label_smoothing", number, 0, 0.99, "0", {}, "", "share of a label's mass spread over all classes"},
+    {"epochs", integer, 1, 1e6, "1", {}, "", "passes over data.train"},
+    {"batch_size", integer, 1, 1e6, "128", {}, "", "samples a gradient is the mean of"},
+    {"accumulate", integer, 1, 1e6, "1", {}, "", "batches a step is the mean of"},
+    {"optimizer", text, 0, 0, "sgd", {}, "", "sgd (Nesterov), adam or adamw"},
+    {"learning_rate", number, kAboveZero, 1e3, "0.02", {}, "", "at its highest"},
+    {"schedule", text, 0, 0, "cosine", {}, "", "cosine (down to 0), step (a tenth after 1/2 and 3/4) or constant"},
+    {"warmup", number, 0, 0.99, "0", {}, "", "share of the steps in which the learning rate rises"},
+    {"momentum", number, 0, 0.9999, "0.9", {}, "", "of sgd"},
+    {"weight_decay", number, 0, 1e3, "0.0001", {}, "", "of weights of two dimensions or more"},
+    {"clip_norm", number, 0, kAny, "0", {}, "", "greatest norm of the gradient; 0 = any"},
+    {"ema", number, 0, 0.999999, "0", {}, "", "decay of an average of the weights that is kept instead; 0 = none"},
+    {"patience", integer, 0, 1e6, "0", {}, "", "epochs without gain on the select split that end it; 0 = all run"},
+    {"batch_norm", boolean, 0, 0, "true", {}, "", "train through batch normalizations, then fold them again"},
+};
+// Keys of every stage that changes the network.
+const KeyRow kGateRows[] = {
+    {"gate", section, 0, 0, "", {}, "", "what the network must keep on the select split"},
+    {"gate.metric_drop", drop, 0, 0, "", {}, "", "a greater drop refuses the stage's network"},
+    {"on_refusal", text, 0, 0, "stop", {}, "", "stop, or continue with the network as it was"},
+};
+struct TrainSection {
+  std::string_view path;
+  bool needs_teacher, has_gate;
+};
+constexpr TrainSection kTrainSections[] = {
+    {"stages.distill", true, true},
+    {"stages.prune.finetune", false, false},
+    {"stages.finetune", false, true},
+    {"stages.qat", false, true},
+};
+
+// The rows as they stand above, each training section followed by its keys.
+std::vector<KeyRow> all_rows() {
+  static std::deque<std::string> paths;  // of the rows made here
+  std::vector<KeyRow> rows;
+  for (const KeyRow& row : kRows) {
+    rows.push_back(row);
+    const auto trains = std::ranges::find(kTrainSections, row.path, &TrainSection::path);
+    if (trains == std::end(kTrainSections)) continue;
+    const auto add = [&](KeyRow key) {
+      if (trains->needs_teacher && key.path == "teacher") key.fallback = "!";
+      key.path = paths.emplace_back(std::string(trains->path) + "." + std::string(key.path));
+      rows.push_back(key);
+    };
+    for (const KeyRow& key : kTrainRows) add(key);
+    for (const KeyRow& key : kGateRows) {
+      if (trains->has_gate) add(key);
+    }
+  }
+  return rows;
+}
 
 constexpr std::string_view kSplits[] = {"train", "calibrate", "score", "select", "evaluate"};
 
@@ -220,11 +247,12 @@ bool matches(std::string_view row, std::string_view path) {
 }  // namespace
 
 std::span<const KeyRow> key_rows() {
-  return kRows;
+  static const std::vector<KeyRow> rows = all_rows();
+  return rows;
 }
 
 const KeyRow* find_row(std::string_view path) {
-  for (const KeyRow& row : kRows) {
+  for (const KeyRow& row : key_rows()) {
     if (matches(row.path, path)) return &row;
   }
   return nullptr;

@@ -1,5 +1,6 @@
 // One value of the pipeline file against its row of the table.
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -87,27 +88,29 @@ class ValueCheck {
 
   std::optional<KeyValue> text(const YamlNode& node) {
     if (!scalar(node)) return {};
-    if (row_.path == "data.*.on_bad_sample" && node.text != "error" && node.text != "skip") {
-      fail(node, "expected error or skip, found \"" + node.text + "\". Choose one of them.");
-      return {};
-    }
-    if (row_.path.ends_with(".on_refusal") && node.text != "stop" && node.text != "continue") {
-      fail(node, "expected stop or continue, found \"" + node.text + "\". Choose one of them.");
-      return {};
-    }
-    if (row_.path == "stages.prune.ratios" && node.text != "auto" && node.text != "uniform" && node.text != "global" &&
-        node.text != "sensitivity") {
-      fail(node, "expected auto, uniform, global or sensitivity, found \"" + node.text + "\". Choose one of them.");
+    // Words of a key, by the end of its path.
+    constexpr std::pair<std::string_view, std::array<std::string_view, 4>> kWords[] = {
+        {"data.*.on_bad_sample", {"error", "skip"}},
+        {".on_refusal", {"stop", "continue"}},
+        {"stages.search.groups", {"auto", "none"}},
+        {".optimizer", {"sgd", "adam", "adamw"}},
+        {".schedule", {"cosine", "step", "constant"}},
+        {"stages.prune.ratios", {"auto", "uniform", "global", "sensitivity"}},
+    };
+    for (const auto& [path, words] : kWords) {
+      if (!row_.path.ends_with(path) || std::ranges::count(words, std::string_view(node.text)) != 0) continue;
+      std::string list;
+      for (std::size_t i = 0; i < words.size() && !words[i].empty(); ++i) {
+        const bool is_last = i + 1 == words.size() || words[i + 1].empty();
+        list += (i == 0 ? "" : is_last ? " or " : ", ") + std::string(words[i]);
+      }
+      fail(node, "expected " + list + ", found \"" + node.text + "\". Choose one of them.");
       return {};
     }
     if (row_.path == "stages.prune.round_to" && node.text != "auto" &&
         (node.text.size() > 4 || node.text.find_first_not_of("0123456789") != std::string::npos ||
          node.text.find_first_not_of('0') == std::string::npos)) {
       fail(node, "expected auto or a count of channels from 1 to 9999, found \"" + node.text + "\". Give one of them.");
-      return {};
-    }
-    if (row_.path == "stages.search.groups" && node.text != "auto" && node.text != "none") {
-      fail(node, "expected auto or none, found \"" + node.text + "\". Choose one of them.");
       return {};
     }
     return node.text;

@@ -5,6 +5,7 @@
 
 #include "compress/evaluate.h"
 #include "compress/model.h"
+#include "compress/model_tokenizer.h"
 #include "core/cpu_isa.h"
 #include "core/parallel.h"
 #include "runtime/measure.h"
@@ -30,7 +31,8 @@ Result<EvalResult> evaluate_model(const PipelineConfig& config, const EvalOption
   if (!wanted)
     return config_error(config.file_name + ": data." + options.split +
                         ": expected a source to evaluate on, found none. Add it or use --split");
-  CTK_TRY(auto source, data::open_source(wanted->spec, input_infos(graph)));
+  CTK_TRY(const data::SourceSpec spec, with_tokenizer(wanted->spec));
+  CTK_TRY(auto source, data::open_source(spec, input_infos(graph)));
   data::Split split;
   split.role = options.split;
   split.source = std::move(source);

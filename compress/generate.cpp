@@ -5,8 +5,11 @@
 
 #include "compress/interrupt.h"
 #include "compress/model.h"
+#include "compress/model_tokenizer.h"
 #include "compress/quantize/apply.h"
+#include "core/file.h"
 #include "core/printable.h"
+#include "graph/gguf/container.h"
 #include "graph/layer.h"
 
 namespace ctk::pipeline {
@@ -19,16 +22,17 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+// Of a folder or a bundle, the tokenizer.json beside its files; of a .gguf file without one, its vocabulary.
 Result<std::shared_ptr<const data::Tokenizer>> find_tokenizer(const std::string& model, const std::string& given) {
-  if (!given.empty()) return data::open_tokenizer(given);
+  if (!given.empty()) return open_model_tokenizer(given);
   std::error_code ignored;
   const fs::path folder = fs::is_directory(model, ignored) ? fs::path(model) : fs::path(model).parent_path();
   const fs::path beside = folder / "tokenizer.json";
-  if (!fs::is_regular_file(beside, ignored)) {
-    return input_error(printable(model) + ": expected a tokenizer.json beside the model, found none at \"" +
-                       printable(beside.string()) + "\". Name the model's tokenizer with --tokenizer");
-  }
-  return data::open_tokenizer(beside.string());
+  if (fs::is_regular_file(beside, ignored)) return data::open_tokenizer(beside.string());
+  const auto file = MappedFile::open(model);
+  if (file && graph::gguf::is_gguf(file->bytes())) return open_model_tokenizer(model);
+  return input_error(printable(model) + ": expected a tokenizer.json beside the model, found none at \"" +
+                     printable(beside.string()) + "\". Name the model's tokenizer with --tokenizer");
 }
 
 // Hands on the text of ids as soon as it cannot change any more: a character may take several tokens.

@@ -14,9 +14,9 @@ namespace {
 constexpr std::string_view kTrainer = "the trainer";
 
 constexpr NameRow kStages[] = {
-    {"distill", kTrainer, "train the model towards a teacher's outputs"},
+    {"distill", "", "train the model towards a teacher's outputs"},
     {"prune", "", "remove channels, with what is coupled to them"},
-    {"finetune", kTrainer, "train the model on data.train"},
+    {"finetune", "", "train the model on data.train"},
     {"calibrate", "", "watch the range of every activation on data.calibrate"},
     {"sensitivity", "", "measure the loss of each layer under each scheme on data.score"},
     {"search", "", "choose a scheme for every layer under the budget"},
@@ -67,13 +67,8 @@ const std::vector<NameRow>& observer_rows() {
   return rows;
 }
 
-constexpr NameRow kMoreSolvers[] = {
-    {"greedy", "the greedy solver", "best loss per byte first"},
-    {"dp", "the dynamic-programming solver", "exact for one budget"},
-    {"evolutionary", "the evolutionary solver", "for losses that do not add up"},
-};
 const std::vector<NameRow>& solver_rows() {
-  static const std::vector<NameRow> rows = merged(search::solvers(), kMoreSolvers);
+  static const std::vector<NameRow> rows = merged(search::solvers(), {});
   return rows;
 }
 

@@ -1,4 +1,5 @@
-// Patterns that pick layers: "layer3.0.conv1" is one address, "re:.*head" an ECMAScript expression for whole addresses.
+// Patterns that pick layers: "layer3.0.conv1" is one address, "re:.*head" an ECMAScript expression for whole addresses
+// (matched by PCRE2, in bounded time).
 #pragma once
 
 #include <string>

@@ -1,8 +1,11 @@
 #include "compress/prepare.h"
 
+#include "compress/model_tokenizer.h"
 #include "compress/output_folder.h"
 #include "compress/prune/importance.h"
 #include "compress/summary.h"
+#include "compress/token_checks.h"
+#include "compress/train_stage.h"
 #include "core/printable.h"
 #include "graph/layer.h"
 #include "graph/shapes.h"
@@ -89,14 +92,16 @@ Status fit_batches(Session& session) {
 Status open_splits(Session& session) {
   const PipelineConfig& config = session.config;
   data::SplitRequest request;
-  const auto spec = [](const std::optional<SourceConfig>& source) {
-    return source ? std::optional(source->spec) : std::nullopt;
+  const auto take = [](const std::optional<SourceConfig>& source, std::optional<data::SourceSpec>& into) -> Status {
+    if (!source) return {};
+    CTK_TRY(into, with_tokenizer(source->spec));
+    return {};
   };
-  request.train = spec(config.train);
-  request.calibrate = spec(config.calibrate_data);
-  request.score = spec(config.score);
-  request.select = spec(config.select);
-  request.evaluate = spec(config.evaluate);
+  CTK_CHECK(take(config.train, request.train));
+  CTK_CHECK(take(config.calibrate_data, request.calibrate));
+  CTK_CHECK(take(config.score, request.score));
+  CTK_CHECK(take(config.select, request.select));
+  CTK_CHECK(take(config.evaluate, request.evaluate));
   request.seed = config.seed;
   const bool fits_inputs = config.quantize && quantization::needs_inputs(config.quantize->method);
   const bool has_source = request.train || request.calibrate;
@@ -123,6 +128,7 @@ Status open_splits(Session& session) {
   CTK_CHECK(fit_batches(session));
   for (const data::Warning& warning : session.splits.warnings) session.warn(warning.code, warning.text);
   CTK_CHECK(check_classes(session));
+  CTK_CHECK(check_tokens(session));
   for (const data::Split* split : session.splits.all()) {
     session.report.splits.push_back(
         {split->role, split->path(), static_cast<std::int64_t>(split->count()), split->fingerprint});
@@ -187,6 +193,7 @@ Session make_session(const PipelineConfig& config, const RunOptions& options, co
 Status prepare(Session& session) {
   CTK_CHECK(require_runnable(session));
   CTK_CHECK(open_splits(session));
+  CTK_CHECK(require_training(session));
   CTK_CHECK(require_layers(session));
   CTK_CHECK(prepare_prune(session));
   if (!session.config.changes_network()) {  // else once it is what will be quantized

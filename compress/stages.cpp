@@ -4,6 +4,7 @@
 #include "compress/patterns.h"
 #include "compress/session.h"
 #include "compress/summary.h"
+#include "compress/train_stage.h"
 #include "core/hash.h"
 #include "graph/layer.h"
 
@@ -28,9 +29,18 @@ std::int64_t validate_work(const Session& s) {
   return 2 * split_work(s.splits.test);
 }
 
+std::int64_t distill_work(const Session& s) {
+  return train_work(s, *s.config.distill);
+}
+std::int64_t finetune_work(const Session& s) {
+  return train_work(s, *s.config.finetune);
+}
+
 constexpr std::array kStages{
+    StageRow{"distill", "trains the network towards a teacher's outputs", distill_work, run_distill},
     StageRow{"prune", "channels cut with all that is coupled to them, and what reads them refitted", prune_work,
              run_prune},
+    StageRow{"finetune", "trains the network on data.train", finetune_work, run_finetune},
     StageRow{"calibrate", "ranges of activations over the calibration split", calibrate_work, run_calibrate},
     StageRow{"sensitivity", "loss of each layer alone under each scheme", sensitivity_work, run_sensitivity},
     StageRow{"search", "one scheme a layer under the budgets, by an integer programme", no_work, run_search},

@@ -1,9 +1,21 @@
 #include "core/printable.h"
 
 namespace ctk {
+namespace {
 
+// A hostile file's name may be as long as the file.
+constexpr std::size_t kMostShown = 16384;
+
+}  // namespace
+
+// Of more than 16 kB the beginning and the length.
 std::string printable(std::string_view text) {
   constexpr const char* kDigits = "0123456789abcdef";
+  if (text.size() > kMostShown) {
+    std::size_t end = kMostShown;
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;  // between characters
+    return printable(text.substr(0, end)) + "... (" + std::to_string(text.size()) + " bytes)";
+  }
   std::string shown;
   for (const char letter : text) {
     const auto code = static_cast<unsigned char>(letter);

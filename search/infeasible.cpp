@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "search/grid.h"
+#include "search/solvers/core_problem.h"
 
 namespace ctk::search {
 namespace {
@@ -28,8 +29,36 @@ Problem minimize_cost(const Problem& problem, std::size_t budget) {
   for (Item& item : other.items) {
     for (Choice& choice : item.choices) choice.loss = choice.costs[budget];
   }
+  for (Edge& edge : other.edges) {
+    for (PairTerm& term : edge.terms) term.loss = term.costs.empty() ? 0 : term.costs[budget];
+  }
   other.budgets[budget].limit = kNoLimit;
   return other;
+}
+
+// The assignment of least cost in one budget, all limits aside: each item's cheapest, or what a walk finds where edges
+// cost something too.
+struct Cheapest {
+  std::vector<std::size_t> choices;
+  bool is_proved = true;
+};
+Cheapest cheapest_of_all(const Problem& problem, std::size_t budget) {
+  Cheapest found;
+  if (problem.edges.empty()) {
+    for (const Item& item : problem.items) found.choices.push_back(cheapest(item, budget));
+    return found;
+  }
+  constexpr std::size_t kSteps = 2'000'000;
+  Problem other = minimize_cost(problem, budget);
+  other.budgets.clear();
+  for (Item& item : other.items) {
+    for (Choice& choice : item.choices) choice.costs.clear();
+  }
+  for (Edge& edge : other.edges) {
+    for (PairTerm& term : edge.terms) term.costs.clear();
+  }
+  Unlimited best = best_without_limits(make_grid(other), kSteps);
+  return {std::move(best.positions), best.bound == best.loss};
 }
 
 // "all items at w4a8_c" when one choice name is everybody's cheapest.
@@ -76,16 +105,13 @@ Result<std::vector<Reach>> reach_of(const Problem& problem, Solve solve) {
     Reach& reach = reaches.emplace_back();
     reach.budget = budget.name;
     reach.limit = budget.limit;
-    reach.least_alone = budget.fixed;
-    std::int64_t least = 0;
+    const auto [choices, is_proved] = cheapest_of_all(problem, b);
     for (std::size_t i = 0; i < problem.items.size(); ++i) {
-      const std::size_t c = cheapest(problem.items[i], b);
-      const Choice& choice = problem.items[i].choices[c];
-      reach.least_alone += choice.costs[b];
-      least += grid.items[i][c].costs[b];
+      const Choice& choice = problem.items[i].choices[choices[i]];
       reach.holders.push_back({problem.items[i].name, choice.name, choice.costs[b]});
     }
-    reach.is_reachable = least <= grid.limits[b];
+    reach.least_alone = total_of(problem, choices).costs[b];
+    reach.is_reachable = !is_proved || total_of(grid, choices).costs[b] <= grid.limits[b];
     std::stable_sort(reach.holders.begin(), reach.holders.end(),
                      [](const Holder& a, const Holder& c) { return a.cost > c.cost; });
   }
@@ -152,6 +178,9 @@ Status check_feasible(const Problem& problem, Solve solve) {
   Problem without_losses = problem;
   for (Item& item : without_losses.items) {
     for (Choice& choice : item.choices) choice.loss = 0;
+  }
+  for (Edge& edge : without_losses.edges) {
+    for (PairTerm& term : edge.terms) term.loss = 0;
   }
   CTK_CHECK(solve(without_losses));
   return {};

@@ -21,7 +21,8 @@ struct Reach {
   // Smallest total while all other limits hold; none when those conflict, or when this budget has no limit.
   std::optional<double> least_with_others;
   std::vector<Holder> holders;  // all items at their cheapest choice, most costly first, ties in item order
-  bool is_reachable = false;    // least_alone <= limit, by the grid's arithmetic
+  // least_alone <= limit, by the grid's arithmetic; also where edges are so many that the least is not proved.
+  bool is_reachable = false;
 };
 
 // One entry a budget. `solve` (any solver; may be null) finds least_with_others where there are several budgets.

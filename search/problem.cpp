@@ -17,6 +17,41 @@ Error at(const Item& item, const Choice& choice, const std::string& text) {
   return input_error("search: item \"" + item.name + "\", choice \"" + choice.name + "\": " + text);
 }
 
+Status check_edge(const Problem& problem, std::size_t index) {
+  const Edge& edge = problem.edges[index];
+  const std::string where = "search: edge " + std::to_string(index);
+  const std::size_t items = problem.items.size();
+  if (edge.a >= items || edge.b >= items || edge.a == edge.b) {
+    return input_error(where + ": expected two different items below " + std::to_string(items) + ", found " +
+                       std::to_string(edge.a) + " and " + std::to_string(edge.b) + ". Join items that exist");
+  }
+  const Item &a = problem.items[edge.a], &b = problem.items[edge.b];
+  const std::string between = where + " between \"" + a.name + "\" and \"" + b.name + "\": ";
+  for (const PairTerm& term : edge.terms) {
+    if (term.choice_a >= a.choices.size() || term.choice_b >= b.choices.size()) {
+      return input_error(between + "expected choices below " + std::to_string(a.choices.size()) + " and " +
+                         std::to_string(b.choices.size()) + ", found " + std::to_string(term.choice_a) + " and " +
+                         std::to_string(term.choice_b) + ". Drop terms of choices that are not offered");
+    }
+    const std::string pair =
+        between + "\"" + a.choices[term.choice_a].name + "\" with \"" + b.choices[term.choice_b].name + "\": ";
+    if (!std::isfinite(term.loss)) {
+      return input_error(pair + "expected a finite loss, found " + number(term.loss) +
+                         ". Measure this pair again or drop it");
+    }
+    if (!term.costs.empty() && term.costs.size() != problem.budgets.size()) {
+      return input_error(pair + "expected no costs or " + std::to_string(problem.budgets.size()) +
+                         ", one a budget, found " + std::to_string(term.costs.size()));
+    }
+    for (std::size_t c = 0; c < term.costs.size(); ++c) {
+      if (std::isfinite(term.costs[c]) && term.costs[c] >= 0) continue;
+      return input_error(pair + "expected a finite cost >= 0 for budget." + problem.budgets[c].name + ", found " +
+                         number(term.costs[c]));
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Status check_problem(const Problem& problem) {
@@ -49,6 +84,7 @@ Status check_problem(const Problem& problem) {
       }
     }
   }
+  for (std::size_t e = 0; e < problem.edges.size(); ++e) CTK_CHECK(check_edge(problem, e));
   return {};
 }
 
@@ -59,6 +95,13 @@ Assignment total_of(const Problem& problem, std::vector<std::size_t> choices) {
     const Choice& choice = problem.items[i].choices[choices[i]];
     total.loss += choice.loss;
     for (std::size_t b = 0; b < total.costs.size(); ++b) total.costs[b] += choice.costs[b];
+  }
+  for (const Edge& edge : problem.edges) {
+    for (const PairTerm& term : edge.terms) {
+      if (choices[edge.a] != term.choice_a || choices[edge.b] != term.choice_b) continue;
+      total.loss += term.loss;
+      for (std::size_t b = 0; b < term.costs.size(); ++b) total.costs[b] += term.costs[b];
+    }
   }
   total.choices = std::move(choices);
   return total;

@@ -29,22 +29,37 @@ struct Budget {
   std::string unit;  // "B", "us" or "": only for messages
 };
 
+// What one choice of item a and one of item b add when both are taken.
+struct PairTerm {
+  std::size_t choice_a = 0, choice_b = 0;
+  double loss = 0;            // finite, of either sign
+  std::vector<double> costs;  // [budgets], finite and >= 0; empty: none
+};
+
+// Two items that are not independent: a precision change between neighbours, two layers that lose more together than
+// each alone. Pairs that are not listed add nothing, pairs listed twice add both times.
+struct Edge {
+  std::size_t a = 0, b = 0;  // different items
+  std::vector<PairTerm> terms;
+};
+
 struct Problem {
   std::vector<Item> items;
   std::vector<Budget> budgets;
+  std::vector<Edge> edges;
 };
 
 struct Assignment {
   std::vector<std::size_t> choices;  // [items]
-  double loss = 0;                   // summed in item order
+  double loss = 0;                   // summed in item order, then in edge order
   std::vector<double> costs;         // [budgets], fixed included
   bool proved_optimal = false;
   double bound = 0;  // no assignment has a smaller loss than this
   double gap = 0;    // loss - bound, >= 0
 };
 
-// Every number finite where it must be, every cost vector as long as budgets. Errors: input (names item, choice,
-// budget).
+// Every number finite where it must be, every cost vector as long as budgets, edges between items and choices that
+// exist. Errors: input (names item, choice, budget, edge).
 Status check_problem(const Problem& problem);
 
 // Sums of a complete assignment. proved_optimal, bound and gap stay unset.

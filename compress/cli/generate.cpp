@@ -70,7 +70,8 @@ void add_generate(CLI::App& app, Session& session) {
   pipeline::GenerateRequest& request = arguments->request;
   verb->add_option("model", request.model, "A checkpoint folder, or a bundle made from one")->required();
   verb->add_option("--prompt", request.prompt, "The beginning of the text")->required();
-  verb->add_option("--tokenizer", request.tokenizer, "A tokenizer.json or its folder (default: beside the model)");
+  verb->add_option("--tokenizer", request.tokenizer,
+                   "A tokenizer.json, its folder or a .gguf file (default: the model's own)");
   verb->add_option("--tokens", request.most_tokens, "Tokens to write at most (default 128)");
   verb->add_option("--context", arguments->context, "Tokens remembered (default: the model's, at most 2048)");
   verb->add_option("--cache", arguments->cache, "Form of remembered keys and values (default fp16)")

@@ -14,6 +14,12 @@ namespace {
 
 using Steps = std::vector<Normalizer>;
 
+Error too_long(std::size_t from, std::size_t to) {
+  return input_error("normalizer: expected a text of " + std::to_string(from) + " bytes to become at most " +
+                     std::to_string(most_normalized(from)) + ", found " + std::to_string(to) +
+                     ". Mend the normalizer of the tokenizer file");
+}
+
 // Calls `visit` with each character and its bytes.
 template <class Visit>
 void each_character(std::string_view text, Visit visit) {
@@ -87,6 +93,8 @@ Status add_replace(const JsonNode& node, Steps& steps) {
     std::vector<Match> matches;
     CTK_CHECK(find(text, matches));
     std::string out;
+    if (matches.size() > 0 && content.size() > most_normalized(text.size()) / matches.size())
+      return too_long(text.size(), matches.size() * content.size());
     out.reserve(text.size() + matches.size() * content.size());
     std::size_t at = 0;
     for (const Match& match : matches) {
@@ -183,6 +191,15 @@ Status add_sequence(const JsonNode& node, Steps& steps) {
 }
 
 }  // namespace
+
+Status apply_normalizers(const std::vector<Normalizer>& steps, std::string& text) {
+  const std::size_t before = text.size();
+  for (const Normalizer& step : steps) {
+    CTK_CHECK(step(text));
+    if (text.size() > most_normalized(before)) return too_long(before, text.size());
+  }
+  return {};
+}
 
 Result<std::vector<Normalizer>> read_normalizers(const JsonNode& section) {
   Steps steps;

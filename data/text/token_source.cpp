@@ -29,6 +29,9 @@ Result<std::shared_ptr<const TokenSource>> TokenSource::open(const std::string& 
   CTK_TRY(const MappedFile file, MappedFile::open(path));
   if (file.text().empty())
     return input_error(path + ": expected text, found an empty file. Give a file that has some.");
+  if (const std::size_t zero = file.text().find('\0'); zero != std::string_view::npos)
+    return input_error(path + ": expected text in UTF-8, found a zero byte at byte " + std::to_string(zero) +
+                       ": it is binary, or UTF-16. Give a text file.");
   CTK_CHECK(spec.lines ? source->cut_lines(file.text()) : source->cut_windows(file.text()));
   return std::shared_ptr<const TokenSource>(std::move(source));
 }

@@ -31,8 +31,7 @@ Status Tokenizer::Body::add(AddedToken token, const std::string& token_where) {
                        "\". Take vocabulary and added tokens of one tokenizer.");
   CTK_CHECK(added_vocabulary.add(token.content, token.id, token_where));
   std::string content = token.content;
-  if (token.is_normalized)
-    for (const Normalizer& normalize : normalizers) CTK_CHECK(normalize(content));
+  if (token.is_normalized) CTK_CHECK(apply_normalizers(normalizers, content));
   (token.is_normalized ? normalized : raw).add(token, content);
   added.push_back(std::move(token));
   return {};
@@ -46,8 +45,7 @@ Result<std::vector<std::int64_t>> Tokenizer::encode(std::string_view text, const
   for (const Piece& piece : raw) {
     std::string part(text.substr(piece.begin, piece.end - piece.begin));
     const std::size_t offset = pieces.text.size();
-    if (piece.id < 0)
-      for (const Normalizer& normalize : body_->normalizers) CTK_CHECK(normalize(part));
+    if (piece.id < 0) CTK_CHECK(apply_normalizers(body_->normalizers, part));
     pieces.text += part;
     if (piece.id >= 0)
       pieces.list.push_back({offset, pieces.text.size(), piece.id});

@@ -16,7 +16,8 @@ constexpr std::size_t kLargestIndex = 100'000'000;
 constexpr const char* kSingleName = "model.safetensors";
 constexpr const char* kIndexName = "model.safetensors.index.json";
 
-std::string quoted(const std::string& text) {
+// Not "quoted": std has one, which strings that are not const would find.
+std::string in_quotes(const std::string& text) {
   return "\"" + printable(text) + "\"";
 }
 
@@ -34,7 +35,7 @@ Result<std::map<std::string, std::string>> read_weight_map(const std::string& pa
                          fs::path(file.get<std::string>()).filename() == file.get<std::string>() &&
                          file.get<std::string>() != "." && file.get<std::string>() != "..";
     if (!is_name) {
-      return input_error(path + ": weight_map: tensor " + quoted(tensor) +
+      return input_error(path + ": weight_map: tensor " + in_quotes(tensor) +
                          ": expected the name of a file beside the index, found " + shown(file) +
                          ". Correct the index");
     }
@@ -70,29 +71,36 @@ Result<Checkpoint> Checkpoint::open(const std::string& folder) {
   for (const std::string& name : names) {
     if (!fs::exists(root / name, ignored)) {
       return input_error((root / kIndexName).string() + ": expected its " + std::to_string(names.size()) +
-                         " files beside it, found no " + quoted(name) + ". Download the missing file");
+                         " files beside it, found no " + in_quotes(name) + ". Download the missing file");
     }
     CTK_TRY(SafetensorsFile file, SafetensorsFile::open((root / name).string()));
     const std::size_t position = checkpoint.files_.size();
     for (const auto& [tensor, stored] : file.tensors()) {
+      const auto owner = promised.find(tensor);
+      if (owner != promised.end() && owner->second != name) {
+        checkpoint.notes_.push_back("tensor " + in_quotes(tensor) + " of " + in_quotes(name) +
+                                    " was passed over: the index names " + in_quotes(owner->second));
+        continue;
+      }
       const auto [known, is_new] = checkpoint.file_of_.emplace(tensor, position);
       if (!is_new) {
         const std::string other = fs::path(checkpoint.files_[known->second].path()).filename().string();
-        return input_error(folder + ": tensor " + quoted(tensor) + ": expected in one file, found in " + quoted(other) +
-                           " and " + quoted(name) + ". Remove the stale copy");
+        return input_error(folder + ": tensor " + in_quotes(tensor) + ": expected in one file, found in " +
+                           in_quotes(other) + " and " + in_quotes(name) + ". Remove the stale copy");
       }
     }
     checkpoint.files_.push_back(std::move(file));
   }
   for (const auto& [tensor, name] : promised) {
     const auto found = checkpoint.file_of_.find(tensor);
-    const std::string holder =
-        found == checkpoint.file_of_.end() ? "" : fs::path(checkpoint.files_[found->second].path()).filename().string();
-    if (holder != name) {
-      return input_error((root / kIndexName).string() + ": tensor " + quoted(tensor) + ": expected in " + quoted(name) +
-                         ", found " + (holder.empty() ? "in no file" : "in " + quoted(holder)) +
-                         ". Download index and files of one revision");
+    if (found != checkpoint.file_of_.end()) continue;
+    std::string other;
+    for (const SafetensorsFile& file : checkpoint.files_) {
+      if (file.tensors().contains(tensor)) other = fs::path(file.path()).filename().string();
     }
+    return input_error((root / kIndexName).string() + ": tensor " + in_quotes(tensor) + ": expected in " +
+                       in_quotes(name) + ", found " + (other.empty() ? "in no file" : "in " + in_quotes(other)) +
+                       ". Download index and files of one revision");
   }
   return checkpoint;
 }
@@ -117,7 +125,7 @@ std::vector<std::string> Checkpoint::names() const {
 Result<Tensor> Checkpoint::tensor(const std::string& name) const {
   const auto found = file_of_.find(name);
   if (found == file_of_.end()) {
-    return input_error(folder_ + ": expected tensor " + quoted(name) +
+    return input_error(folder_ + ": expected tensor " + in_quotes(name) +
                        ", found none of that name. Download the checkpoint again");
   }
   return files_[found->second].tensor(name);

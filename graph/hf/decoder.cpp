@@ -149,6 +149,7 @@ Status check_decoder(const DecoderConfig& c) {
       {"num_attention_heads", c.heads, kDeep}, {"num_key_value_heads", c.kv_heads, kDeep},
       {"head_dim", c.head_dim, kDeep},         {"max_position_embeddings", c.max_positions, std::int64_t{1} << 32}};
   CTK_CHECK(check_bounds(bounds));
+  CTK_CHECK(check_epsilon(c.norm_epsilon));
   if (c.heads % c.kv_heads != 0) {
     return input_error("num_key_value_heads: expected a divisor of num_attention_heads " + std::to_string(c.heads) +
                        ", found " + std::to_string(c.kv_heads) + ". Correct the configuration");

@@ -95,6 +95,7 @@ Status check_encoder(const EncoderConfig& c) {
                           {"num_attention_heads", c.heads, kDeep},
                           {"max_position_embeddings", c.max_positions, kWide}};
   CTK_CHECK(check_bounds(bounds));
+  CTK_CHECK(check_epsilon(c.norm_epsilon));
   if (c.hidden_size % c.heads == 0) return {};
   return input_error("num_attention_heads: expected a divisor of hidden_size " + std::to_string(c.hidden_size) +
                      ", found " + std::to_string(c.heads) + ". Correct the configuration");

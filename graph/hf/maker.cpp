@@ -66,6 +66,12 @@ TokenInput add_token_input(Graph& graph, Maker& maker) {
   return tokens;
 }
 
+Status check_epsilon(double epsilon) {
+  if (epsilon >= 0 && epsilon < 1) return {};  // false for NaN
+  return input_error("epsilon of the norms: expected a number from 0 to below 1, found " + std::to_string(epsilon) +
+                     ". Correct the configuration");
+}
+
 Status check_bounds(std::span<const Bound> bounds) {
   for (const Bound& bound : bounds) {
     if (bound.value >= 1 && bound.value <= bound.most) continue;

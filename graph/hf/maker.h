@@ -56,5 +56,7 @@ struct Bound {
 };
 // Errors: input (the first that is not within: name, expected, found).
 Status check_bounds(std::span<const Bound> bounds);
+// What a norm adds to a mean of squares. Errors: input (not finite, negative, 1 or more).
+Status check_epsilon(double epsilon);
 
 }  // namespace ctk::graph::hf

@@ -84,6 +84,7 @@ class Reader {
                          printable(first) + "\". Check that config.json belongs to these weights");
     }
     graph->reader_notes.insert(graph->reader_notes.begin(), config.notes.begin(), config.notes.end());
+    graph->reader_notes.insert(graph->reader_notes.end(), checkpoint_.notes().begin(), checkpoint_.notes().end());
     return graph;
   }
 

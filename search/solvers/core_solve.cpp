@@ -50,13 +50,18 @@ Scales scales_of(const Grid& grid) {
       costs[b] += most_cost;
     }
   }
+  for (const GridEdge& edge : grid.edges) {
+    loss += *std::max_element(edge.loss.begin(), edge.loss.end());
+    for (std::size_t b = 0; b < costs.size(); ++b)
+      costs[b] += *std::max_element(edge.costs[b].begin(), edge.costs[b].end());
+  }
   scales.loss = scale_for(loss);
   for (std::int64_t cost : costs) scales.costs.push_back(scale_for(cost));
   return scales;
 }
 
 CtkCbcProblem view(const Columns& columns, const std::vector<double>& lower, const std::vector<double>& upper,
-                   int max_nodes) {
+                   int max_nodes, std::size_t binary_columns) {
   return {static_cast<int>(columns.objective.size()),
           static_cast<int>(lower.size()),
           columns.starts.data(),
@@ -65,8 +70,19 @@ CtkCbcProblem view(const Columns& columns, const std::vector<double>& lower, con
           columns.objective.data(),
           lower.data(),
           upper.data(),
-          max_nodes};
+          max_nodes,
+          static_cast<int>(binary_columns)};
 }
+
+// What a position of an open item, or a pair of them, adds to the programme.
+struct Amounts {
+  std::int64_t loss = 0;
+  std::vector<std::int64_t> costs;  // [budgets]
+  void add(const GridEdge& edge, std::size_t at) {
+    loss += edge.loss[at];
+    for (std::size_t b = 0; b < costs.size(); ++b) costs[b] += edge.costs[b][at];
+  }
+};
 
 }  // namespace
 
@@ -90,7 +106,7 @@ Relaxation relax(const Cbc& cbc, const Grid& grid) {
     lower.push_back(1.0);
     upper.push_back(1.0);
   }
-  const CtkCbcProblem problem = view(columns, lower, upper, 0);
+  const CtkCbcProblem problem = view(columns, lower, upper, 0, 0);
   std::vector<double> duals(lower.size(), 0.0);
   Relaxation out;
   out.status = static_cast<CtkCbcStatus>(cbc.solve_lp(&problem, duals.data()));
@@ -121,6 +137,36 @@ Result<CoreAnswer> solve_core(const Cbc& cbc, const Grid& grid, const Core& core
     if (budgets > 0) fixed_cost += choice.costs[0];
     for (std::size_t b = 0; b < budgets; ++b) room[b] -= choice.costs[b];
   }
+  // Columns: the open positions, item after item; then pairs of two open items with an edge. An edge with one open end
+  // adds to that item's columns, one with none to the constants.
+  std::vector<std::vector<Amounts>> amounts;  // [open][core positions]
+  for (std::size_t i : open) {
+    auto& of_item = amounts.emplace_back();
+    for (std::size_t p : core[i]) of_item.push_back({grid.items[i][p].loss, grid.items[i][p].costs});
+  }
+  constexpr std::size_t kClosed = static_cast<std::size_t>(-1);
+  std::vector<std::size_t> slot(core.size(), kClosed);
+  for (std::size_t k = 0; k < open.size(); ++k) slot[open[k]] = k;
+  std::vector<std::size_t> open_edges;
+  for (std::size_t e = 0; e < grid.edges.size(); ++e) {
+    const GridEdge& edge = grid.edges[e];
+    const std::size_t a = slot[edge.a], b = slot[edge.b];
+    const GridChoice &at_a = grid.items[edge.a][positions[edge.a]], &at_b = grid.items[edge.b][positions[edge.b]];
+    if (a != kClosed && b != kClosed) {
+      open_edges.push_back(e);
+    } else if (a != kClosed) {
+      for (std::size_t k = 0; k < amounts[a].size(); ++k)
+        amounts[a][k].add(edge, edge.at(grid.items[edge.a][core[edge.a][k]], at_b));
+    } else if (b != kClosed) {
+      for (std::size_t k = 0; k < amounts[b].size(); ++k)
+        amounts[b][k].add(edge, edge.at(at_a, grid.items[edge.b][core[edge.b][k]]));
+    } else {
+      const std::size_t at = edge.at(at_a, at_b);
+      fixed_loss += edge.loss[at];
+      if (budgets > 0) fixed_cost += edge.costs[0][at];
+      for (std::size_t c = 0; c < budgets; ++c) room[c] -= edge.costs[c][at];
+    }
+  }
   const bool by_cost = loss_limit >= 0;
   std::vector<double> lower, upper;
   for (std::size_t b = 0; b < budgets; ++b) {
@@ -134,27 +180,62 @@ Result<CoreAnswer> solve_core(const Cbc& cbc, const Grid& grid, const Core& core
   const std::size_t first_item_row = lower.size();
   lower.insert(lower.end(), open.size(), 1.0);
   upper.insert(upper.end(), open.size(), 1.0);
+  const std::size_t first_edge_row = lower.size();
+  std::vector<std::vector<std::size_t>> edge_rows(open.size());  // [open], first row of the item on each open edge
+  std::size_t edge_row_count = 0;
+  for (std::size_t e : open_edges) {
+    for (std::size_t item : {grid.edges[e].a, grid.edges[e].b}) {
+      edge_rows[slot[item]].push_back(first_edge_row + edge_row_count);
+      edge_row_count += core[item].size();
+    }
+  }
+  lower.insert(lower.end(), edge_row_count, 0.0);
+  upper.insert(upper.end(), edge_row_count, 0.0);
+  const std::size_t first_cut_row = lower.size();
 
   CoreAnswer answer;
   std::vector<std::vector<std::size_t>> cut_off;  // assignments CBC proposed that break a limit
   for (int round = 0; round <= kMostCuts; ++round) {
     Columns columns;
+    const auto add_amounts = [&](const Amounts& amount) {
+      for (std::size_t b = 0; b < budgets; ++b) {
+        columns.add(static_cast<int>(b), static_cast<double>(amount.costs[b]) * scales.costs[b]);
+      }
+      if (by_cost) columns.add(static_cast<int>(budgets), static_cast<double>(amount.loss) * scales.loss);
+    };
+    const auto close = [&](const Amounts& amount) {
+      columns.close(by_cost ? static_cast<double>(amount.costs[0]) * scales.costs[0]
+                            : static_cast<double>(amount.loss) * scales.loss);
+    };
     for (std::size_t k = 0; k < open.size(); ++k) {
-      for (std::size_t p : core[open[k]]) {
-        const GridChoice& choice = grid.items[open[k]][p];
-        for (std::size_t b = 0; b < budgets; ++b) {
-          columns.add(static_cast<int>(b), static_cast<double>(choice.costs[b]) * scales.costs[b]);
-        }
-        if (by_cost) columns.add(static_cast<int>(budgets), static_cast<double>(choice.loss) * scales.loss);
+      for (std::size_t at = 0; at < core[open[k]].size(); ++at) {
+        add_amounts(amounts[k][at]);
         columns.add(static_cast<int>(first_item_row + k), 1.0);
+        for (std::size_t row : edge_rows[k]) columns.add(static_cast<int>(row + at), -1.0);
         for (std::size_t c = 0; c < cut_off.size(); ++c) {
-          if (cut_off[c][open[k]] == p) columns.add(static_cast<int>(first_item_row + open.size() + c), 1.0);
+          if (cut_off[c][open[k]] == core[open[k]][at]) columns.add(static_cast<int>(first_cut_row + c), 1.0);
         }
-        columns.close(by_cost ? static_cast<double>(choice.costs[0]) * scales.costs[0]
-                              : static_cast<double>(choice.loss) * scales.loss);
+        close(amounts[k][at]);
       }
     }
-    const CtkCbcProblem problem = view(columns, lower, upper, max_nodes);
+    const std::size_t binary_columns = columns.objective.size();
+    std::size_t row = first_edge_row;
+    for (std::size_t e : open_edges) {
+      const GridEdge& edge = grid.edges[e];
+      const std::size_t row_b = row + core[edge.a].size();
+      for (std::size_t p = 0; p < core[edge.a].size(); ++p) {
+        for (std::size_t q = 0; q < core[edge.b].size(); ++q) {
+          Amounts pair{0, std::vector<std::int64_t>(budgets, 0)};
+          pair.add(edge, edge.at(grid.items[edge.a][core[edge.a][p]], grid.items[edge.b][core[edge.b][q]]));
+          add_amounts(pair);
+          columns.add(static_cast<int>(row + p), 1.0);
+          columns.add(static_cast<int>(row_b + q), 1.0);
+          close(pair);
+        }
+      }
+      row = row_b + core[edge.b].size();
+    }
+    const CtkCbcProblem problem = view(columns, lower, upper, max_nodes, binary_columns);
     std::vector<double> x(columns.objective.size(), 0.0);
     double bound = 0;
     int has_solution = 1;

@@ -1,6 +1,7 @@
-// Bounds, core and the exact walk. Everything that decides is int64; doubles only prune, with a margin.
+// The core and the exact walk through it. Everything that decides is int64; doubles only prune, with a margin.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "search/solvers/core_problem.h"
 
@@ -15,7 +16,7 @@ class Walk {
     const GridTotal total = total_of(grid, best);
     best_loss_ = total.loss;
     best_cost_ = budgets_ == 0 ? 0 : total.costs[0];
-    // What the items from i on cost at least.
+    // What the items from i on cost at least; edges cost nothing at least.
     const std::size_t n = core.size();
     least_loss_.assign(n + 1, 0);
     least_costs_.assign((n + 1) * budgets_, 0);
@@ -29,6 +30,8 @@ class Walk {
         least_costs_[i * budgets_ + b] = least_costs_[(i + 1) * budgets_ + b] + cheapest;
       }
     }
+    back_.resize(n);
+    for (std::size_t e = 0; e < grid.edges.size(); ++e) back_[grid.edges[e].b].push_back(e);
     spent_.assign((n + 1) * budgets_, 0);
     positions_.assign(n, 0);
   }
@@ -45,13 +48,23 @@ class Walk {
       if (steps_left_ == 0) return false;
       --steps_left_;
       const GridChoice& choice = grid_.items[i][p];
-      const double next_reduced = reduced + bounds_.reduced[i][p];
-      const std::int64_t next_loss = loss + choice.loss;
+      double next_reduced = reduced + bounds_.reduced[i][p];
+      std::int64_t next_loss = loss + choice.loss;
+      for (std::size_t e : back_[i]) {
+        const GridEdge& edge = grid_.edges[e];
+        const std::size_t other = positions_[edge.a];
+        next_reduced += bounds_.reduced_edges[e][other * grid_.items[i].size() + p];
+        next_loss += edge.loss[edge.at(grid_.items[edge.a][other], choice)];
+      }
       if (next_loss + least_loss_[i + 1] > best_loss_) continue;
       if (bounds_.bound + next_reduced > static_cast<double>(best_loss_) + bounds_.margin) continue;
       bool fits = true;
       for (std::size_t b = 0; b < budgets_; ++b) {
-        const std::int64_t spent = spent_[i * budgets_ + b] + choice.costs[b];
+        std::int64_t spent = spent_[i * budgets_ + b] + choice.costs[b];
+        for (std::size_t e : back_[i]) {
+          const GridEdge& edge = grid_.edges[e];
+          spent += edge.costs[b][edge.at(grid_.items[edge.a][positions_[edge.a]], choice)];
+        }
         spent_[(i + 1) * budgets_ + b] = spent;
         fits = fits && spent + least_costs_[(i + 1) * budgets_ + b] <= grid_.limits[b];
       }
@@ -83,45 +96,18 @@ class Walk {
   std::int64_t best_loss_ = 0, best_cost_ = 0;
   bool found_own_ = false;
   std::vector<std::int64_t> least_loss_, least_costs_, spent_;  // the latter two [items + 1, budgets]
+  std::vector<std::vector<std::size_t>> back_;                  // [items], edges to earlier items
   std::vector<std::size_t> positions_;
 };
 
 }  // namespace
 
-Lagrangian lagrangian(const Grid& grid, const std::vector<double>& multipliers) {
-  Lagrangian out;
-  double magnitude = 0;
-  for (std::size_t b = 0; b < multipliers.size(); ++b) {
-    const double share = multipliers[b] * static_cast<double>(grid.limits[b]);
-    out.bound -= share;
-    magnitude += std::abs(share);
-  }
-  for (const GridItem& item : grid.items) {
-    std::vector<double> prices;
-    for (const GridChoice& choice : item) {
-      double price = static_cast<double>(choice.loss);
-      for (std::size_t b = 0; b < multipliers.size(); ++b)
-        price += multipliers[b] * static_cast<double>(choice.costs[b]);
-      prices.push_back(price);
-      magnitude = std::max(magnitude, price);
-    }
-    const double least = *std::min_element(prices.begin(), prices.end());
-    out.bound += least;
-    magnitude += least;
-    for (double& price : prices) price -= least;
-    out.reduced.push_back(std::move(prices));
-  }
-  // A sum of n terms errs by at most n * 2^-53 of its largest partial sum; half a grid unit covers what is left.
-  out.margin = 0.5 + magnitude * static_cast<double>(grid.items.size() + 8) * 4.0 * 0x1p-53;
-  return out;
-}
-
 Core core_of(const Lagrangian& bounds, double slack) {
   Core core;
-  for (const auto& reduced : bounds.reduced) {
+  for (const auto& least_with : bounds.least_with) {
     auto& open = core.emplace_back();
-    for (std::size_t p = 0; p < reduced.size(); ++p) {
-      if (reduced[p] <= slack + bounds.margin) open.push_back(p);
+    for (std::size_t p = 0; p < least_with.size(); ++p) {
+      if (least_with[p] <= slack + bounds.margin) open.push_back(p);
     }
   }
   return core;
@@ -139,13 +125,26 @@ bool walk_core(const Grid& grid, const Lagrangian& bounds, const Core& core, std
   return Walk(grid, bounds, core, max_steps, best).run();
 }
 
+Unlimited best_without_limits(Grid grid, std::size_t max_steps) {
+  std::fill(grid.limits.begin(), grid.limits.end(), std::numeric_limits<std::int64_t>::max());
+  const Lagrangian bounds = lagrangian(grid, {});
+  Unlimited best{cheapest_by(grid, bounds), 0, 0, false};
+  const double slack = static_cast<double>(total_of(grid, best.positions).loss) - bounds.bound;
+  best.is_walked = walk_core(grid, bounds, core_of(bounds, slack), max_steps, best.positions);
+  best.loss = total_of(grid, best.positions).loss;
+  best.bound = best.is_walked ? best.loss
+                              : std::min(best.loss, static_cast<std::int64_t>(std::ceil(bounds.bound - bounds.margin)));
+  return best;
+}
+
 void exchange_ties(const Grid& grid, std::vector<std::size_t>& best) {
   const auto try_positions = [&](std::vector<std::size_t>& trial) {
     if (!total_of(grid, trial).is_within || !is_better(grid, trial, best)) return false;
     best = trial;
     return true;
   };
-  // Comparing whole totals for every pair would cost items^3; the difference of two choices is enough to filter.
+  // Comparing whole totals for every pair would cost items^3; the difference of two choices is enough to filter. Items
+  // with edges are exchanged alone only.
   const std::size_t n = best.size();
   for (std::size_t i = 0; i < n; ++i) {
     for (std::size_t p = 0; p < best[i]; ++p) {
@@ -154,7 +153,9 @@ void exchange_ties(const Grid& grid, std::vector<std::size_t>& best) {
       if (try_positions(trial)) break;
       const std::int64_t rise = grid.items[i][p].loss - grid.items[i][best[i]].loss;
       bool is_found = false;
+      if (!grid.edges_of[i].empty()) continue;
       for (std::size_t j = n; j-- > i + 1 && !is_found;) {  // the last may rise, so that earlier ones stay early
+        if (!grid.edges_of[j].empty()) continue;
         for (std::size_t q = 0; q < grid.items[j].size() && !is_found; ++q) {
           if (q == best[j] || grid.items[j][best[j]].loss - grid.items[j][q].loss != rise) continue;
           const std::size_t kept = trial[j];

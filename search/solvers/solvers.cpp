@@ -5,9 +5,14 @@
 namespace ctk::search {
 namespace {
 
-constexpr std::array<Solver, 2> kSolvers{{
-    {"ilp", "integer programme, solved by COIN-OR CBC and certified in whole numbers", solve_ilp},
-    {"brute_force", "every combination, for small problems and tests", solve_brute_force},
+constexpr std::array<Solver, 6> kSolvers{{
+    {"ilp", "integer programme, solved by COIN-OR CBC and certified in whole numbers", true, false, solve_ilp},
+    {"dp", "dynamic programme, exact for one budget", true, true, solve_dp},
+    {"lagrangian", "prices for the budgets, repaired and exchanged; bound and gap", false, false, solve_lagrangian},
+    {"greedy", "best loss for each unit of cost first, then precision changes removed", false, false, solve_greedy},
+    {"evolutionary", "whole assignments bred and selected, for losses that do not add up", false, false,
+     solve_evolution},
+    {"brute_force", "every combination, for small problems and tests", true, false, solve_brute_force},
 }};
 
 }  // namespace

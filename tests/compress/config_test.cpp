@@ -316,6 +316,21 @@ TEST(ConfigRules, RefusesABudgetThatNoStageMeasures) {
   EXPECT_TRUE(parsed(text + "  - export: {formats: [bundle]}\n  - validate: {}\n"));
 }
 
+TEST(ConfigRules, RefusesOptionsOfQuantizeThatWouldDoNothing) {
+  EXPECT_SAYS(refusal(with_quantize("{method: rtn, scheme: w8a8_c, damp_percent: 2}")), "expected method gptq");
+  EXPECT_SAYS(refusal(with_quantize("{scheme: w4a8_c, reduce_range: true}")), "expected a scheme with 8-bit weights");
+  EXPECT_TRUE(parsed(with_quantize("{scheme: w8a8_c, reduce_range: true, bias_correction: true}")));
+  EXPECT_SAYS(refusal(replaced(with_quantize("{scheme: w4a16_g32, bias_correction: true}"),
+                               "  - calibrate: {method: mse}\n", "")),
+              "expected a stage \"calibrate\", whose means");
+}
+
+TEST(ConfigRules, ASelectSplitNeedsAStageThatComparesOnIt) {
+  const std::string text = replaced(kGood, "  evaluate:", "  select: {path: c.npz}\n  evaluate:");
+  EXPECT_SAYS(refusal(text), "data.select: expected a stage that compares on it");
+  EXPECT_TRUE(parsed(replaced(text, "solver: ilp", "finalists: 3")));
+}
+
 TEST(ConfigRules, KnowsMetricsWhoseDropCannotBeRelative) {
   const std::string text = replaced(kGood, "labels: y, metric: top1", "metric: kl");
   EXPECT_SAYS(refusal(replaced(text, "metric_drop: 1.0 pt}\n", "metric_drop: 1 %}\n")), "Use points");

@@ -35,6 +35,23 @@ TEST(Patterns, ABrokenExpressionIsAConfigurationError) {
   EXPECT_FALSE(check_pattern("re:" + std::string(5000, 'a')));
 }
 
+TEST(Patterns, ReadsWhatEcmaScriptMeans) {
+  EXPECT_EQ(*match_patterns({"re:(layer\\d+|head)\\.(?!0\\.conv2).+"}, kLayers, "ignore"),
+            (std::vector<bool>{true, false, false, true}));
+  EXPECT_EQ(*match_patterns({"re:[^.]*\\u005Fhead"}, kLayers, "ignore"),
+            (std::vector<bool>{false, false, true, false}));
+  EXPECT_FALSE(match_patterns({"re:lm_head$x|b"}, kLayers, "ignore"));
+}
+
+TEST(Patterns, OneThatWouldBacktrackForEverIsRefusedInTime) {
+  std::vector<std::string> names(1, "c");
+  names[0].insert(0, 60, 'a');
+  const auto result = match_patterns({"re:(a+)+(b|d)"}, names, "stages.quantize.ignore");
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, ErrorCode::config);
+  EXPECT_NE(result.error().message.find("steps"), std::string::npos) << result.error().message;
+}
+
 TEST(Patterns, TargetsWithoutIgnoredOnes) {
   EXPECT_EQ(*select_layers({}, {"lm_head"}, kLayers), (std::vector<bool>{true, true, false, true}));
   EXPECT_EQ(*select_layers({"re:layer.*"}, {"layer3.0.conv2"}, kLayers),

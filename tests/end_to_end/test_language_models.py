@@ -99,6 +99,31 @@ def test_text_shorter_than_the_context_is_refused(compress_run, tmp_path):
     assert "short.txt" in refused.error and "512" in refused.error
 
 
+@needs_stories
+def test_check_refuses_windows_longer_than_the_models_positions(compress_run, tmp_path):
+    (tmp_path / "long.txt").write_text((STORIES / "tinystories_eval.txt").read_text().replace("\n", " "))
+    file = tmp_path / "p.yaml"
+    file.write_text(PIPELINE.format(stories=STORIES).replace(f"{STORIES}/tinystories_eval.txt, lines: true, bos: true, context: 512",
+                                                             f"{tmp_path}/long.txt, context: 900"))
+    refused = compress_run("check", file)
+    assert refused.code == 3
+    assert "data.evaluate: long.txt tokens 0 to 899: expected at most 512 tokens" in refused.error and "found 900" in refused.error
+
+
+@needs_stories
+def test_check_refuses_ids_that_the_embedding_has_no_rows_for(compress_run, tmp_path):
+    shutil.copytree(STORIES, tmp_path / "net")
+    tokenizer = json.loads((STORIES / "tokenizer.json").read_text())
+    tokenizer["added_tokens"].append({"id": 512, "content": " the ", "single_word": False, "lstrip": False, "rstrip": False,
+                                      "normalized": False, "special": False})
+    (tmp_path / "net" / "tokenizer.json").write_text(json.dumps(tokenizer))
+    file = tmp_path / "p.yaml"
+    file.write_text(PIPELINE.format(stories=STORIES).replace(f"model: {STORIES}", f"model: {tmp_path}/net"))
+    refused = compress_run("check", file)
+    assert refused.code == 3
+    assert "expected token ids below 512" in refused.error and "found 512" in refused.error
+
+
 @pytest.mark.parametrize("change, words", [(", metric: perplexity", ", metric: top1"), (", metric: perplexity", ", scale: 255"),
                                            (", metric: perplexity", ", mean: [0.5]")])
 def test_keys_of_pictures_beside_text_are_refused(compress_run, tmp_path, change, words):
@@ -139,3 +164,22 @@ def test_a_header_of_many_tensors_is_read_in_no_time(compress_run, tmp_path):
     before = time.monotonic()
     refused = compress_run("graph", "show", folder)   # with the square of them it took minutes
     assert refused.code == 3 and time.monotonic() - before < 60
+
+
+@needs_stories
+def test_the_vocabulary_inside_a_gguf_file_serves_texts_and_prompts(compress_run, tmp_path):
+    file = tmp_path / "stories.yaml"
+    file.write_text(PIPELINE.format(stories=STORIES).replace("formats: [bundle]", "formats: [gguf]").replace("w4a16_g32", "w8a16_g32"))
+    assert compress_run("run", file, "--output", tmp_path / "out").code == 0
+    alone = tmp_path / "alone" / "model.gguf"
+    alone.parent.mkdir()
+    shutil.copy(tmp_path / "out" / "model.gguf", alone)
+    file.write_text(file.read_text().replace(f"model: {STORIES}", f"model: {alone}"))
+    own = compress_run("eval", file, "--json")
+    given = compress_run("eval", file, "--json", "--set", f"data.evaluate.tokenizer={STORIES}")
+    assert own.code == 0, own.err
+    assert json.loads(own.out)["value"] == json.loads(given.out)["value"]
+    written = compress_run("generate", alone, "--prompt", "Once upon a time", "--tokens", "16", "--json")
+    from_json = compress_run("generate", alone, "--prompt", "Once upon a time", "--tokens", "16", "--json", "--tokenizer", STORIES)
+    assert written.code == 0, written.err
+    assert json.loads(written.out)["text"] == json.loads(from_json.out)["text"] != ""

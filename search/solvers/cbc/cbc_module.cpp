@@ -55,7 +55,7 @@ extern "C" __attribute__((visibility("default"))) int ctk_cbc_solve_binary(const
   Cbc_setLogLevel(model, 0);
   Cbc_loadProblem(model, problem->columns, problem->rows, problem->starts, problem->row_indices, problem->values,
                   lower.data(), upper.data(), problem->objective, problem->row_lower, problem->row_upper);
-  for (int column = 0; column < problem->columns; ++column) Cbc_setInteger(model, column);
+  for (int column = 0; column < problem->binary_columns; ++column) Cbc_setInteger(model, column);
   const std::string nodes = std::to_string(problem->max_nodes);
   const std::pair<const char*, const char*> parameters[] = {
       {"log", "0"},   {"slog", "0"},  {"randomSeed", "1"},         {"randomCbcSeed", "1"},

@@ -217,5 +217,13 @@ TEST(TokenSourceReal, GivesTheSamplesOfTheProtocols) {
   EXPECT_EQ((*text)->count(), 304830u / 512);
 }
 
+TEST(TokenSource, RefusesABinaryFile) {
+  const TempFolder folder;
+  write_tokenizer(folder);
+  const std::string path = folder.write("t.bin", std::string("abc\0abcabc", 10));
+  expect_error(TokenSource::open(path, spec_of(folder, 4)), ErrorCode::input,
+               {"t.bin", "UTF-8", "zero byte at byte 3"});
+}
+
 }  // namespace
 }  // namespace ctk::data

@@ -237,6 +237,15 @@ TEST(TokenizerErrors, OneForEachDamage) {
   }
 }
 
+TEST(TokenizerErrors, ANormalizerThatDoublesATextAgainAndAgainIsStopped) {
+  TokenizerJson json = byte_level_abc();
+  std::string steps;
+  for (int i = 0; i < 64; ++i)
+    steps += std::string(i == 0 ? "" : ", ") + R"({"type": "Replace", "pattern": {"String": "a"}, "content": "aa"})";
+  json.normalizer = R"({"type": "Sequence", "normalizers": [)" + steps + "]}";
+  expect_error(made(json)->encode("abc"), ErrorCode::input, {"normalizer", "3 bytes", "at most"});
+}
+
 TEST(TokenizerErrors, DecodeNamesTheIdThatIsNone) {
   expect_error(made(byte_level_abc())->decode(Ids{1, 8}), ErrorCode::input,
                {"t.json: expected ids of tokens, 0 to 7", "found 8 at place 1"});

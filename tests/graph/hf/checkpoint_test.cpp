@@ -49,10 +49,22 @@ TEST_F(CheckpointFolder, RefusesAMissingShard) {
   expect_error(open(), {"its 2 files", "\"s2.safetensors\"", "Download"});
 }
 
-TEST_F(CheckpointFolder, RefusesAStaleCopyInAnotherShard) {
+TEST_F(CheckpointFolder, AStaleCopyInAnotherShardYieldsToTheIndex) {
   write("s1.safetensors", file_of_tensors({{"a", {2}}, {"b", {3}}}));
-  write("s2.safetensors", file_of_tensors({{"b", {3}}}));
+  write("s2.safetensors", file_of_tensors({{"b", {5}}}));
   write_index(R"({"a":"s1.safetensors","b":"s2.safetensors"})");
+  const auto checkpoint = open();
+  ASSERT_TRUE(checkpoint.has_value()) << checkpoint.error().message;
+  EXPECT_EQ(checkpoint->tensor("b")->shape(), (Shape{5}));
+  ASSERT_EQ(checkpoint->notes().size(), 1u);
+  EXPECT_EQ(checkpoint->notes()[0],
+            "tensor \"b\" of \"s1.safetensors\" was passed over: the index names \"s2.safetensors\"");
+}
+
+TEST_F(CheckpointFolder, RefusesTwoCopiesThatTheIndexIsSilentAbout) {
+  write("s1.safetensors", file_of_tensors({{"a", {2}}, {"b", {3}}}));
+  write("s2.safetensors", file_of_tensors({{"b", {3}}, {"c", {1}}}));
+  write_index(R"({"a":"s1.safetensors","c":"s2.safetensors"})");
   expect_error(open(), {"tensor \"b\"", "\"s1.safetensors\" and \"s2.safetensors\"", "stale"});
 }
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tests/support/interpret.h"
 
 namespace ctk::graph::hf::test {
@@ -127,6 +129,8 @@ TEST(BuildDecoder, RefusesNumbersThatDoNotFit) {
             std::string::npos);
   EXPECT_NE(message([](DecoderConfig& c) { c.vocab_size = std::int64_t{1} << 40; }).find("vocab_size"),
             std::string::npos);
+  for (const double epsilon : {-1.0, std::nan(""), 1.0})
+    EXPECT_NE(message([&](DecoderConfig& c) { c.norm_epsilon = epsilon; }).find("epsilon"), std::string::npos);
   EXPECT_NE(message([](DecoderConfig& c) { c.layers = 0; }).find("num_hidden_layers"), std::string::npos);
 }
 

@@ -1,0 +1,41 @@
+// A split as the trainer reads it: shuffled batches, pictures flipped and shifted at random, labels a row.
+#pragma once
+
+#include <vector>
+
+#include "data/splits.h"
+#include "train/trainer.h"
+
+namespace ctk::pipeline {
+
+struct Augment {
+  bool flip = false;       // mirror left and right, every second time
+  std::int64_t shift = 0;  // move by up to so many pixels in both directions; what comes in is 0, the mean colour
+  std::uint64_t seed = 0;
+};
+
+// What a sample becomes depends on the seed, the epoch and its index alone. Samples are decoded once and kept while
+// they fit kMostKept bytes. The split must outlive the feed.
+class SplitFeed final : public train::Feed {
+ public:
+  static constexpr std::size_t kMostKept = std::size_t{1} << 30;
+
+  // Errors: config (augmentation of what is no picture).
+  static Result<std::unique_ptr<SplitFeed>> open(const data::Split& split, const Augment& augment);
+
+  std::size_t count() const override { return split_.count(); }
+  Result<Batch> read(std::span<const std::size_t> samples, std::int64_t epoch) override;
+
+ private:
+  SplitFeed(const data::Split& split, const Augment& augment) : split_(split), augment_(augment) {}
+  Result<data::Batch> stored(std::span<const std::size_t> samples);
+  Status keep_missing(std::span<const std::size_t> samples);
+  void change(MutableTensorView pictures, std::size_t slot, std::size_t sample, std::int64_t epoch) const;
+
+  const data::Split& split_;
+  const Augment augment_;
+  bool is_text_ = false, keeps_ = false;
+  std::vector<std::vector<Tensor>> kept_;  // by sample: inputs of one sample, or empty
+};
+
+}  // namespace ctk::pipeline

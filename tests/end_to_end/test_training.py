@@ -1,0 +1,174 @@
+"""The stages that train: what they gain, what they refuse, how they go on after a stop; and what is said without a trainer."""
+
+import json
+import re
+import shutil
+import signal
+import subprocess
+
+import numpy as np
+import onnx
+import pytest
+from conftest import find_program, model_of, small_cnn
+from quantized import gaussian
+
+CONFIG, INPUT = 2, 3
+
+
+@pytest.fixture(scope="session")
+def trainer():
+    """Beside the program, or in ../lib of it."""
+    bin = find_program().resolve().parent
+    if not any((folder / "libctk_train.so").exists() for folder in (bin, bin.parent / "lib")):
+        pytest.skip("built without the trainer (make trainer)")
+
+
+def columns(count, seed=3, classes=4):
+    """Noise in which class c has a bright column 2 c."""
+    x, y = gaussian(count, 3, 8, 8), (np.arange(count) % classes).astype(np.int64)
+    for i, label in enumerate(y):
+        x[i, :, :, 2 * label] += 1.5
+    return {"x": x, "y": y}
+
+
+def training(job, stages, train=None, evaluate=None, count=640, **extra):
+    job.write(small_cnn(), columns(count))
+    evaluate = {"skip": count - 128, "labels": "y", "metric": "top1", **(evaluate or {})}
+    path = job.pipeline(evaluate=evaluate, threads=1, stages=stages, **extra)
+    config = json.loads(path.read_text())
+    config["data"]["train"] = {"path": "data.npz", "samples": count - 128, "labels": "y", **(train or {})}
+    path.write_text(json.dumps(config, indent=1))
+
+
+EXPORT, VALIDATE = {"export": {"formats": ["bundle", "onnx"]}}, {"validate": {}}
+FINETUNE = {"finetune": {"epochs": 6, "batch_size": 32, "learning_rate": 0.1}}
+
+
+def test_finetune_gains_and_says_what_it_did(job, trainer):
+    training(job, [FINETUNE, EXPORT, VALIDATE], train={"augment": {"shift": 0}})
+    outcome = job.run()
+    assert outcome.code == 0, outcome.err
+    assert re.search(r"finetune: epoch 6: loss 0\.\d+, top1 0\.\d+", outcome.err), outcome.err
+    report = job.report()
+    stage = report["stages"][0]
+    assert stage["name"] == "finetune" and stage["accepted"] and stage["metric_after"] > stage["metric_before"] + 0.3
+    assert report["metric"]["final"] > report["metric"]["baseline"] + 0.3   # on data no stage has seen
+    operators = {n.op_type for n in onnx.load(job.output / "model.onnx").graph.node}
+    assert "BatchNormalization" not in operators   # folded again
+
+
+def test_the_same_command_gives_the_same_bytes_and_another_seed_others(job, trainer):
+    training(job, [FINETUNE, EXPORT])
+    assert job.run().code == 0
+    first = (job.output / "model.ctkb").read_bytes()
+    shutil.rmtree(job.output)
+    assert job.run().code == 0
+    assert (job.output / "model.ctkb").read_bytes() == first
+    shutil.rmtree(job.output)
+    assert job.run("--set", "seed=1").code == 0
+    assert (job.output / "model.ctkb").read_bytes() != first
+
+
+@pytest.mark.parametrize("signal_sent", [signal.SIGINT, signal.SIGKILL])
+def test_a_stopped_training_goes_on_and_ends_in_the_same_bytes(job, trainer, signal_sent):
+    stages = [{"finetune": {"epochs": 12, "batch_size": 16, "learning_rate": 0.1}}, EXPORT]
+    training(job, stages, count=1152, train={"augment": {"flip": True, "shift": 1}})
+    assert job.run("--output", job.folder / "straight").code == 0
+    child = subprocess.Popen([str(find_program()), "run", str(job.folder / "pipeline.yaml")], stderr=subprocess.PIPE, text=True)
+    told = ""
+    while "epoch 3" not in told:
+        line = child.stderr.readline()
+        assert line, told
+        told += line
+    child.send_signal(signal_sent)
+    rest = child.communicate(timeout=60)[1]
+    assert "epoch 12" not in told + rest
+    resumed = job.run("--force")
+    assert resumed.code == 0, resumed.err
+    assert "epoch 2:" not in resumed.err and "epoch 12:" in resumed.err
+    assert (job.output / "model.ctkb").read_bytes() == (job.folder / "straight" / "model.ctkb").read_bytes()
+
+
+def test_distill_learns_the_teacher_without_labels(job, trainer):
+    stages = [{"distill": {"teacher": "teacher.onnx", "epochs": 8, "batch_size": 32, "learning_rate": 0.05}}, EXPORT]
+    training(job, stages)
+    config = json.loads((job.folder / "pipeline.yaml").read_text())
+    del config["data"]["train"]["labels"], config["data"]["evaluate"]
+    np.savez(job.folder / "data.npz", x=columns(640)["x"])
+    config["data"]["train"]["samples"] = 640
+    (job.folder / "pipeline.yaml").write_text(json.dumps(config))
+    onnx.save(small_cnn(seed=9), job.folder / "teacher.onnx")
+    outcome = job.run()
+    assert outcome.code == 0, outcome.err
+    losses = [float(x) for x in re.findall(r"loss (\d+\.\d+)", outcome.err)]
+    assert len(losses) == 8 and losses[-1] < 0.5 * losses[0]
+
+
+@pytest.mark.parametrize("classes, labels, code, words", [
+    (6, "y", INPUT, ["stages.distill.teacher: expected the student's 4 classes, found 6"]),
+    (None, "y", INPUT, ["teacher.onnx"]),
+])
+def test_teachers_that_do_not_fit_are_refused_before_work(job, trainer, classes, labels, code, words):
+    training(job, [{"distill": {"teacher": "teacher.onnx"}}, EXPORT])
+    if classes is not None:
+        onnx.save(small_cnn(classes=classes), job.folder / "teacher.onnx")
+    outcome = job.run()
+    assert outcome.code == code and "distill ..." not in outcome.err
+    for word in words:
+        assert word in outcome.error
+
+
+@pytest.mark.parametrize("keys, code, words", [
+    ({"learning_rate": 0}, CONFIG, ["stages[0].finetune.learning_rate", 'found "0"']),
+    ({"optimizer": "lion"}, CONFIG, ["expected sgd, adam or adamw", 'found "lion"']),
+    ({"schedule": "linear"}, CONFIG, ["expected cosine, step or constant"]),
+    ({"learning_rate": 1e3, "weight_decay": 1e3, "batch_norm": False}, CONFIG,
+     ["finetune: epoch", "expected a finite loss", "at a learning rate of"]),
+    ({"batch_size": 4}, INPUT, ["batch normalization: expected at least 8 samples a batch, found 4"]),
+])
+def test_settings_that_cannot_train_say_so(job, trainer, keys, code, words):
+    training(job, [{"finetune": {"epochs": 2, **keys}}, EXPORT])
+    outcome = job.run()
+    assert outcome.code == code, outcome.err
+    for word in words:
+        assert word in outcome.error, outcome.error
+    assert not (job.output / "model.ctkb").exists()
+
+
+def test_labels_are_asked_for_where_a_hard_loss_needs_them(job, trainer):
+    training(job, [FINETUNE, EXPORT])
+    np.savez(job.folder / "data.npz", x=columns(640)["x"])
+    config = json.loads((job.folder / "pipeline.yaml").read_text())
+    del config["data"]["train"]["labels"], config["data"]["evaluate"]
+    (job.folder / "pipeline.yaml").write_text(json.dumps(config))
+    outcome = job.run()
+    assert outcome.code == INPUT
+    assert "stages.finetune: expected labels in data.train to train towards, found none. Give `labels:`" in outcome.error
+
+
+def test_augmentation_of_what_is_no_picture_is_refused(job, trainer):
+    model = model_of([onnx.helper.make_node("Gemm", ["x", "w"], ["y"], "head")], {"x": (["N", 8], 1)}, {"y": (["N", 4], 1)},
+                     {"w": gaussian(8, 4)})
+    training(job, [FINETUNE, EXPORT], train={"augment": {"flip": True}})
+    job.write(model, {"x": gaussian(640, 8), "y": (np.arange(640) % 4).astype(np.int64)})
+    outcome = job.run()
+    assert outcome.code == CONFIG
+    assert "data.train.augment: expected pictures [channels, height, width] to flip or shift" in outcome.error
+
+
+def test_without_a_trainer_everything_else_runs_and_the_message_says_how_to_get_it(job, tmp_path):
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    shutil.copy2(find_program().resolve(), alone / "compress")
+    training(job, [FINETUNE, EXPORT])
+    run = lambda *words: subprocess.run([alone / "compress", *words], capture_output=True, text=True, timeout=60)
+    done = run("run", job.folder / "pipeline.yaml")
+    assert done.returncode == CONFIG
+    assert "stages.finetune: training: expected libctk_train.so beside the program" in done.stderr
+    assert "Run `make trainer`" in done.stderr
+    assert not job.output.exists()
+    training(job, [EXPORT])
+    config = json.loads((job.folder / "pipeline.yaml").read_text())
+    del config["data"]
+    (job.folder / "pipeline.yaml").write_text(json.dumps(config))
+    assert run("run", job.folder / "pipeline.yaml").returncode == 0

@@ -1,0 +1,302 @@
+#include "train/torch/fit.h"
+
+#include <ATen/core/grad_mode.h>
+
+#include <chrono>
+#include <cmath>
+#include <numeric>
+
+#include "core/random.h"
+#include "train/torch/losses.h"
+#include "train/torch/optimizer.h"
+#include "train/torch/state.h"
+#include "train/torch/tensors.h"
+
+namespace ctk::train {
+namespace {
+
+constexpr std::size_t kLeastForNorms = 8;  // samples a batch whose statistics say something
+constexpr std::size_t kNormBatches = 4;    // from which renewed norms start
+
+std::string text(double value) {
+  char digits[40];
+  std::snprintf(digits, sizeof digits, "%g", value);
+  return digits;
+}
+
+Status check_options(const FitOptions& options) {
+  const auto wrong = [](const std::string& key, const std::string& expected, double found) {
+    return config_error(key + ": expected " + expected + ", found \"" + text(found) + "\". Correct it");
+  };
+  const double rate = options.learning_rate;
+  if (!(rate > 0) || !std::isfinite(rate)) return wrong("learning_rate", "a number above 0", rate);
+  if (options.epochs < 1) return wrong("epochs", "at least 1", static_cast<double>(options.epochs));
+  if (options.batch_size < 1) return wrong("batch_size", "at least 1", static_cast<double>(options.batch_size));
+  if (options.accumulate < 1) return wrong("accumulate", "at least 1", static_cast<double>(options.accumulate));
+  if (!(options.momentum >= 0 && options.momentum < 1))
+    return wrong("momentum", "a number from 0 to below 1", options.momentum);
+  if (!(options.weight_decay >= 0) || !std::isfinite(options.weight_decay))
+    return wrong("weight_decay", "0 or more", options.weight_decay);
+  if (!(options.warmup >= 0 && options.warmup < 1)) return wrong("warmup", "a share from 0 to below 1", options.warmup);
+  if (!(options.ema >= 0 && options.ema < 1)) return wrong("ema", "a number from 0 to below 1", options.ema);
+  if (!(options.clip_norm >= 0)) return wrong("clip_norm", "0 or more", options.clip_norm);
+  return {};
+}
+
+class Fit {
+ public:
+  explicit Fit(const FitTask& task) : task_(task), options_(task.options) {}
+
+  Result<FitResult> run() {
+    CTK_CHECK(prepare());
+    if (!task_.resume.empty()) {
+      CTK_CHECK(restore());
+    } else if (task_.score) {
+      CTK_TRY(result_.score_before, task_.score(*task_.student));
+      result_.score = result_.score_before;
+    }
+    while (epoch_ < options_.epochs && !is_stale()) {
+      CTK_CHECK(run_epoch());
+      CTK_CHECK(end_epoch());
+    }
+    if (result_.best_epoch < 0) {
+      result_.graph = task_.student->clone();
+    } else {
+      put(best_);
+      CTK_TRY(result_.graph, student_->graph());
+    }
+    return std::move(result_);
+  }
+
+ private:
+  Status prepare() {
+    CTK_CHECK(check_options(options_));
+    if (task_.feed->count() == 0) return input_error("data.train: expected samples, found none. Give some");
+    // A graph of fixed batch takes so many at a time; gradients add up to those of the whole batch.
+    const auto& declared = task_.student->value(task_.student->inputs()[0]).shape;
+    const bool is_fixed = declared && !declared->empty() && (*declared)[0].size > 0;
+    batch_ = std::min(static_cast<std::size_t>(options_.batch_size), task_.feed->count());
+    part_ = is_fixed ? static_cast<std::size_t>((*declared)[0].size) : batch_;
+    if (part_ > task_.feed->count()) {
+      return input_error("data.train: expected at least " + std::to_string(part_) +
+                         " samples, the model's fixed batch, found " + std::to_string(task_.feed->count()) +
+                         ". Give more");
+    }
+    batch_ = std::max(part_, batch_ / part_ * part_);
+    batches_ = static_cast<std::int64_t>(task_.feed->count() / batch_);
+    updates_ = (batches_ + options_.accumulate - 1) / options_.accumulate;
+    CTK_TRY(student_, TorchGraph::create(*task_.student, true));
+    if (student_->parameters().empty()) {
+      return input_error("expected a network with weights to train, found none. Leave the stage out");
+    }
+    if (task_.teacher != nullptr) {
+      CTK_TRY(teacher_, TorchGraph::create(*task_.teacher, false));
+    }
+    std::vector<std::vector<at::Tensor>> first;
+    for (std::size_t i = 0; i < std::min<std::size_t>(kNormBatches, task_.feed->count() / part_); ++i) {
+      CTK_TRY(Example example, read(0, i * part_));
+      if (i == 0) CTK_CHECK(check_fit(example));
+      first.push_back(std::move(example.inputs));
+    }
+    if (options_.batch_norm) CTK_CHECK(student_->renew_norms(first));
+    if (!student_->buffers().empty() && part_ < kLeastForNorms && options_.batch_norm) {
+      return input_error("batch normalization: expected at least " + std::to_string(kLeastForNorms) +
+                         " samples a batch, found " + std::to_string(part_) + " of " +
+                         std::to_string(task_.feed->count()) +
+                         " in data.train. Give more, raise batch_size, or set batch_norm: false");
+    }
+    step_.emplace(student_->parameters(), options_);
+    average_ = options_.ema > 0 ? snapshot() : std::vector<at::Tensor>{};
+    best_ = snapshot();
+    return {};
+  }
+
+  struct Example {
+    std::vector<at::Tensor> inputs;
+    at::Tensor labels;  // undefined: none
+  };
+
+  // The part_ samples from `first` on, in an epoch's order.
+  Result<Example> read(std::int64_t epoch, std::size_t first) {
+    if (epoch != ordered_epoch_) {
+      Random random(options_.seed, "order of epoch " + std::to_string(epoch));
+      order_ = random.permutation(task_.feed->count());
+      ordered_epoch_ = epoch;
+    }
+    CTK_TRY(const Feed::Batch batch, task_.feed->read(std::span(order_).subspan(first, part_), epoch));
+    Example example;
+    for (const Tensor& input : batch.inputs) example.inputs.push_back(to_torch(input));
+    if (!batch.labels.empty()) example.labels = at::tensor(batch.labels, at::kLong);
+    return example;
+  }
+
+  // Errors that would otherwise come up deep inside a loss.
+  Status check_fit(const Example& example) {
+    const at::NoGradGuard no_gradient;
+    CTK_TRY(const Outputs mine, student_->run(example.inputs, false));
+    at::Tensor theirs;
+    if (teacher_) {
+      auto outputs = teacher_->run(example.inputs, false);
+      if (!outputs) return std::move(outputs).error().with_context("teacher");
+      theirs = rows_of((*outputs)[0]);
+    }
+    return check_loss(rows_of(mine[0]), theirs, example.labels, options_.loss);
+  }
+
+  // One part's loss, its gradient added to what is there, divided by `share`.
+  Result<double> add_gradient(const Example& example, std::size_t share) {
+    at::Tensor target;
+    if (teacher_) {
+      const at::NoGradGuard no_gradient;
+      CTK_TRY(const Outputs outputs, teacher_->run(example.inputs, false));
+      target = rows_of(outputs[0]);
+    }
+    CTK_TRY(const Outputs outputs, student_->run(example.inputs, options_.batch_norm));
+    const at::Tensor loss = loss_of(rows_of(outputs[0]), target, example.labels, options_.loss);
+    (share == 1 ? loss : loss / static_cast<double>(share)).backward();
+    return loss.item().toDouble();
+  }
+
+  Status run_epoch() {
+    const auto start = std::chrono::steady_clock::now();
+    const std::int64_t total = options_.epochs * updates_;
+    while (update_ < updates_) {
+      const std::int64_t done = epoch_ * updates_ + update_;
+      const double rate = learning_rate_at(options_, done, total);
+      const std::int64_t first = update_ * options_.accumulate;
+      const std::int64_t last = std::min(batches_, first + options_.accumulate);
+      const std::size_t begin = static_cast<std::size_t>(first) * batch_, end = static_cast<std::size_t>(last) * batch_;
+      double loss = 0;
+      for (std::size_t at = begin; at < end; at += part_) {
+        CTK_TRY(const Example example, read(epoch_, at));
+        CTK_TRY(const double one, add_gradient(example, (end - begin) / part_));
+        loss += one * static_cast<double>(part_) / static_cast<double>(batch_);
+      }
+      if (!std::isfinite(loss)) return diverged(loss, rate);
+      step_->step(rate);
+      move_average();
+      loss_sum_ += loss;
+      ++update_;
+      const auto now = std::chrono::steady_clock::now();
+      seconds_ += std::chrono::duration<double>(now - (update_start_ ? *update_start_ : start)).count();
+      update_start_ = now;
+      if (task_.on_step) {
+        const Status go_on = task_.on_step({epoch_, done + 1, total, loss_sum_ / static_cast<double>(last), rate});
+        if (!go_on) {
+          CTK_CHECK(save());
+          return go_on;
+        }
+      }
+      if (options_.save_every > 0 && (done + 1) % options_.save_every == 0 && update_ < updates_) CTK_CHECK(save());
+    }
+    update_start_.reset();
+    return {};
+  }
+
+  Error diverged(double loss, double rate) const {
+    return config_error("epoch " + std::to_string(epoch_ + 1) + ", step " + std::to_string(update_ + 1) + " of " +
+                        std::to_string(updates_) + ": expected a finite loss, found " + text(loss) +
+                        " at a learning rate of " + text(rate) +
+                        ". The network is kept as it was before; lower learning_rate, or set clip_norm: 1");
+  }
+
+  Status end_epoch() {
+    EpochRow row{loss_sum_ / static_cast<double>(batches_), 0, seconds_};
+    bool is_better = true;
+    if (task_.score) {
+      const std::vector<at::Tensor> now = snapshot();
+      if (!average_.empty()) put(average_);
+      CTK_TRY(const graph::Graph net, student_->graph());
+      put(now);
+      CTK_TRY(row.score, task_.score(net));
+      is_better = row.score > result_.score;
+    }
+    if (is_better) {
+      best_ = average_.empty() ? snapshot() : copies(average_);
+      result_.best_epoch = epoch_;
+      result_.score = row.score;
+    }
+    result_.epochs.push_back(row);
+    ++epoch_;
+    update_ = 0;
+    loss_sum_ = seconds_ = 0;
+    return save();
+  }
+
+  bool is_stale() const {
+    return options_.patience > 0 && epoch_ - 1 - result_.best_epoch >= options_.patience && task_.score;
+  }
+
+  std::vector<at::Tensor> live() {
+    std::vector<at::Tensor> all;
+    for (Parameter& parameter : student_->parameters()) all.push_back(parameter.value);
+    for (const at::Tensor& buffer : student_->buffers()) all.push_back(buffer);
+    return all;
+  }
+  static std::vector<at::Tensor> copies(const std::vector<at::Tensor>& tensors) {
+    std::vector<at::Tensor> all;
+    for (const at::Tensor& tensor : tensors) all.push_back(tensor.detach().clone());
+    return all;
+  }
+  std::vector<at::Tensor> snapshot() { return copies(live()); }
+  void put(const std::vector<at::Tensor>& values) {
+    const at::NoGradGuard no_gradient;
+    const std::vector<at::Tensor> all = live();
+    for (std::size_t i = 0; i < all.size(); ++i) at::Tensor(all[i]).copy_(values[i]);
+  }
+  void move_average() {
+    if (average_.empty()) return;
+    const at::NoGradGuard no_gradient;
+    const std::vector<at::Tensor> all = live();
+    for (std::size_t i = 0; i < all.size(); ++i) average_[i].mul_(options_.ema).add_(all[i], 1 - options_.ema);
+  }
+
+  Status save() {
+    if (!task_.save) return {};
+    StateWriter out;
+    out.add(epoch_), out.add(update_), out.add(step_->steps), out.add(loss_sum_), out.add(seconds_);
+    out.add(result_.score_before), out.add(result_.score), out.add(result_.best_epoch);
+    out.add(static_cast<std::int64_t>(result_.epochs.size()));
+    for (const EpochRow& row : result_.epochs) out.add(row.loss), out.add(row.score), out.add(row.seconds);
+    for (const auto& tensors : {live(), step_->memory(), average_, best_}) out.add(tensors);
+    return task_.save(out.take());
+  }
+
+  Status restore() {
+    StateReader in(task_.resume);
+    in.read(epoch_), in.read(update_), in.read(step_->steps), in.read(loss_sum_), in.read(seconds_);
+    in.read(result_.score_before), in.read(result_.score), in.read(result_.best_epoch);
+    std::int64_t rows = 0;
+    in.read(rows);
+    for (std::int64_t i = 0; i < rows && in.is_good(); ++i) {
+      EpochRow row;
+      in.read(row.loss), in.read(row.score), in.read(row.seconds);
+      result_.epochs.push_back(row);
+    }
+    std::vector<at::Tensor> parameters = live(), memory = step_->memory();
+    in.read(parameters), in.read(memory), in.read(average_), in.read(best_);
+    return in.status();
+  }
+
+  const FitTask& task_;
+  const FitOptions& options_;
+  std::unique_ptr<TorchGraph> student_, teacher_;
+  std::optional<ParameterStep> step_;
+  std::size_t batch_ = 0, part_ = 0;        // samples a batch, and at a time
+  std::int64_t batches_ = 0, updates_ = 0;  // of one epoch
+  std::int64_t epoch_ = 0, update_ = 0;     // done
+  std::int64_t ordered_epoch_ = -1;
+  std::vector<std::size_t> order_;
+  std::vector<at::Tensor> average_, best_;  // parameters and statistics
+  double loss_sum_ = 0, seconds_ = 0;       // of this epoch
+  std::optional<std::chrono::steady_clock::time_point> update_start_;
+  FitResult result_;
+};
+
+}  // namespace
+
+Result<FitResult> fit(const FitTask& task) {
+  return Fit(task).run();
+}
+
+}  // namespace ctk::train

@@ -1,0 +1,358 @@
+#include "train/torch/torch_graph.h"
+
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/printable.h"
+#include "train/torch/tensors.h"
+
+namespace ctk::train {
+namespace {
+
+using graph::Graph;
+using graph::Node;
+using graph::NodeId;
+using graph::Op;
+using graph::ValueId;
+
+constexpr double kNormEpsilon = 1e-5;  // of renewed norms, as PyTorch's default
+constexpr double kNormMomentum = 0.1;  // share of a batch's statistics in the running ones
+constexpr std::size_t kMostPlans = 8;  // sets of input shapes that are remembered
+
+bool is_layer(Op op) {
+  return op == Op::Conv || op == Op::ConvTranspose || op == Op::Gemm || op == Op::MatMul;
+}
+
+// The role of input `index` of a node, were it a float constant.
+bool is_trained_input(const Graph& graph, const Node& node, std::size_t index) {
+  switch (node.op) {
+    case Op::Conv:
+    case Op::ConvTranspose:
+    case Op::Gemm:
+    case Op::LayerNormalization:
+    case Op::BatchNormalization:
+      return index == 1 || index == 2;
+    case Op::MatMul:
+    case Op::RMSNormalization:
+    case Op::PRelu:
+      return index == 1;
+    case Op::Gather:
+      return index == 0 && graph.value(node.inputs[0]).constant->shape().size() == 2;
+    case Op::Add: {
+      const ValueId other = node.inputs[1 - std::min<std::size_t>(index, 1)];
+      const NodeId producer = graph.value(other).producer;
+      return index < 2 && producer.is_valid() && is_layer(graph.node(producer).op) &&
+             graph.value(node.inputs[index]).constant->size() > 1;
+    }
+    default:
+      return false;
+  }
+}
+
+bool is_statistic(const Node& node, std::size_t index) {
+  return node.op == Op::BatchNormalization && (index == 3 || index == 4);
+}
+
+std::string where(const Graph& graph, NodeId id) {
+  return "node \"" + printable(graph.address(id)) + "\" (" + graph.node(id).op_type + ")";
+}
+
+}  // namespace
+
+Result<std::unique_ptr<TorchGraph>> TorchGraph::create(const Graph& graph, bool trains) {
+  for (NodeId id : graph.order()) {
+    if (graph.node(id).op == Op::unknown) {
+      return input_error(where(graph, id) +
+                         ": expected an operator the trainer knows, found none of `compress list "
+                         "ops`. Training has to run the whole network");
+    }
+  }
+  std::unique_ptr<TorchGraph> made(new TorchGraph(graph));
+  CTK_CHECK(made->read_constants(trains));
+  return made;
+}
+
+std::size_t TorchGraph::add_parameter(std::string name, at::Tensor value, bool decays) {
+  parameters_.push_back({std::move(name), std::move(value), decays});
+  return parameters_.size() - 1;
+}
+
+Status TorchGraph::read_constants(bool trains) {
+  depends_.assign(graph_.value_capacity(), false);
+  for (ValueId id : graph_.inputs()) depends_[id.index] = true;
+  std::map<ValueId, bool> trained, statistic;
+  for (NodeId id : graph_.order()) {
+    const Node& node = graph_.node(id);
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      if (!node.inputs[i].is_valid()) continue;
+      const graph::Value& value = graph_.value(node.inputs[i]);
+      if (!value.constant || value.constant->dtype() != DType::f32) continue;
+      trained[node.inputs[i]] = trained[node.inputs[i]] || is_trained_input(graph_, node, i);
+      statistic[node.inputs[i]] = statistic[node.inputs[i]] || is_statistic(node, i);
+    }
+  }
+  for (std::size_t i = 0; i < graph_.value_capacity(); ++i) {
+    const ValueId id{static_cast<std::uint32_t>(i)};
+    const graph::Value& value = graph_.value(id);
+    if (value.is_removed) continue;
+    if (value.quantized || value.activation_quant) {
+      return input_error("value \"" + printable(value.name) +
+                         "\": expected a float network to train, found codes. Train before \"quantize\", or use qat");
+    }
+    if (!value.constant || !scalar_type_of(value.constant->dtype())) continue;
+    at::Tensor tensor = to_torch(*value.constant);
+    if (statistic[id]) {
+      statistics_[id] = tensor;
+    } else if (trains && trained[id]) {
+      by_value_[id] = add_parameter(value.name, tensor.requires_grad_(true), tensor.dim() >= 2);
+      depends_[i] = true;
+    } else {
+      fixed_[id] = std::move(tensor);
+    }
+  }
+  for (NodeId id : graph_.order()) {
+    const Node& node = graph_.node(id);
+    const bool depends =
+        std::ranges::any_of(node.inputs, [&](ValueId input) { return input.is_valid() && depends_[input.index]; });
+    for (ValueId output : node.outputs) {
+      if (output.is_valid()) depends_[output.index] = depends;
+    }
+  }
+  return {};
+}
+
+Result<const TorchGraph::Plan*> TorchGraph::plan_for(std::span<const at::Tensor> inputs) {
+  std::vector<Shape> shapes;
+  for (const at::Tensor& input : inputs) shapes.emplace_back(input.sizes().begin(), input.sizes().end());
+  for (const Plan& plan : plans_) {
+    if (plan.shapes == shapes) return &plan;
+  }
+  CTK_CHECK(graph::check_input_shapes(graph_, shapes));
+  Plan plan;
+  plan.shapes = shapes;
+  CTK_TRY(plan.infos, graph::infer_shapes(graph_, shapes));
+  const auto order = graph_.order();
+  std::vector<std::size_t> last(graph_.value_capacity(), order.size());
+  for (std::size_t at = 0; at < order.size(); ++at) {
+    const Node& node = graph_.node(order[at]);
+    for (ValueId input : node.inputs) {
+      if (input.is_valid()) last[input.index] = at;
+    }
+    for (ValueId output : node.outputs) {
+      if (!output.is_valid()) continue;
+      last[output.index] = at;
+      const graph::ValueInfo& info = plan.infos[output.index].info;
+      // Floats that are known may still depend on a parameter; integers come from shapes.
+      if (info.constant && scalar_type_of(info.dtype) && (info.dtype != DType::f32 || !depends_[output.index])) {
+        plan.constants[output] = to_torch(*info.constant);
+      }
+    }
+  }
+  plan.last_uses.resize(order.size());
+  for (std::size_t i = 0; i < last.size(); ++i) {
+    const ValueId id{static_cast<std::uint32_t>(i)};
+    if (last[i] < order.size() && !graph_.is_output(id)) plan.last_uses[last[i]].push_back(id);
+  }
+  if (plans_.size() == kMostPlans) plans_.erase(plans_.begin());
+  plans_.push_back(std::move(plan));
+  return &plans_.back();
+}
+
+void TorchGraph::add_moments(Moments& moments, const at::Tensor& output) {
+  const at::Tensor x = output.to(at::kDouble).transpose(0, 1).reshape({output.size(1), -1});
+  if (!moments.values.defined()) moments.values = moments.squares = at::zeros({x.size(0)}, at::kDouble);
+  moments.values = moments.values + x.sum(1);
+  moments.squares = moments.squares + x.square().sum(1);
+  moments.count += static_cast<double>(x.size(1));
+}
+
+at::Tensor TorchGraph::normalized(RenewedNorm& norm, const at::Tensor& x, bool is_training) {
+  return at::batch_norm(x, parameters_[norm.factor].value, parameters_[norm.offset].value, norm.mean, norm.variance,
+                        is_training, kNormMomentum, kNormEpsilon, false);
+}
+
+at::Tensor TorchGraph::trained_batch_norm(const Node& node, std::span<const at::Tensor> inputs) {
+  return at::batch_norm(inputs[0], inputs[1], inputs[2], statistics_.at(node.inputs[3]), statistics_.at(node.inputs[4]),
+                        true, kNormMomentum, node.attributes.get_float("epsilon", 1e-5f), false);
+}
+
+Outputs TorchGraph::run_node(const Node& node, NodeId id, const Plan& plan, std::span<const at::Tensor> inputs,
+                             bool is_training) {
+  std::vector<const graph::ValueInfo*> known, outputs;
+  for (ValueId input : node.inputs) known.push_back(input.is_valid() ? &plan.infos[input.index].info : nullptr);
+  for (ValueId output : node.outputs) outputs.push_back(output.is_valid() ? &plan.infos[output.index].info : nullptr);
+  const OpCall call{node, inputs, known, outputs};
+  const auto has_statistics = [&] {
+    return statistics_.contains(node.inputs[3]) && statistics_.contains(node.inputs[4]);
+  };
+  if (is_training && node.op == Op::BatchNormalization && has_statistics()) return {trained_batch_norm(node, inputs)};
+  const OpRow& row = torch_row(node.op);
+  const bool reads_more = std::ranges::any_of(node.outputs.begin() + 1, node.outputs.end(), [&](ValueId output) {
+    return output.is_valid() && (!graph_.value(output).consumers.empty() || graph_.is_output(output));
+  });
+  Outputs results;
+  if (row.all != nullptr) {
+    results = row.all(call);
+  } else if (row.one != nullptr) {
+    if (reads_more) results = run_undifferentiated(call);
+    results.resize(std::max<std::size_t>(results.size(), 1));
+    results[0] = row.one(call);
+  } else {
+    results = run_undifferentiated(call);
+  }
+  if (moments_ != nullptr && can_renew(id)) add_moments((*moments_)[id], results[0]);
+  if (const auto norm = norms_.find(id); norm != norms_.end()) {
+    results[0] = normalized(norm->second, results[0], is_training);
+  }
+  return results;
+}
+
+Result<Outputs> TorchGraph::run(std::span<const at::Tensor> inputs, bool is_training) {
+  CTK_TRY(const Plan* plan, plan_for(inputs));
+  std::vector<at::Tensor> values(graph_.value_capacity());
+  for (std::size_t i = 0; i < inputs.size(); ++i) values[graph_.inputs()[i].index] = inputs[i];
+  const auto value_of = [&](ValueId id) -> at::Tensor {
+    if (!id.is_valid()) return {};
+    if (const auto at = by_value_.find(id); at != by_value_.end()) return parameters_[at->second].value;
+    if (const auto at = fixed_.find(id); at != fixed_.end()) return at->second;
+    if (const auto at = statistics_.find(id); at != statistics_.end()) return at->second;
+    return values[id.index];
+  };
+  const auto order = graph_.order();
+  for (std::size_t at = 0; at < order.size(); ++at) {
+    const Node& node = graph_.node(order[at]);
+    const bool is_known = std::ranges::all_of(
+        node.outputs, [&](ValueId output) { return !output.is_valid() || plan->constants.contains(output); });
+    if (is_known) {
+      for (ValueId output : node.outputs) {
+        if (output.is_valid()) values[output.index] = plan->constants.at(output);
+      }
+      continue;
+    }
+    std::vector<at::Tensor> node_inputs;
+    for (ValueId input : node.inputs) {
+      node_inputs.push_back(value_of(input));
+      if (!input.is_valid() || node_inputs.back().defined()) continue;
+      const graph::ValueInfo& info = plan->infos[input.index].info;
+      if (info.constant && scalar_type_of(info.dtype)) {
+        node_inputs.back() = to_torch(*info.constant);
+        continue;
+      }
+      return input_error(where(graph_, order[at]) + ": input \"" + printable(graph_.value(input).name) +
+                         "\": " + std::string(name_of(info.dtype)) + " has no type in LibTorch");
+    }
+    if (norms_.contains(order[at]) && node_inputs.size() > 2) node_inputs[2] = at::Tensor();  // in the norm's offset
+    try {
+      const Outputs results = run_node(node, order[at], *plan, node_inputs, is_training);
+      for (std::size_t i = 0; i < node.outputs.size() && i < results.size(); ++i) {
+        if (node.outputs[i].is_valid()) values[node.outputs[i].index] = results[i];
+      }
+    } catch (const c10::Error& error) {
+      return input_error(where(graph_, order[at]) + ": " + error.what_without_backtrace());
+    }
+    for (ValueId done : plan->last_uses[at]) values[done.index] = at::Tensor();
+  }
+  Outputs outputs;
+  for (ValueId id : graph_.outputs()) outputs.push_back(value_of(id));
+  return outputs;
+}
+
+bool TorchGraph::can_renew(NodeId id) const {
+  const Node& node = graph_.node(id);
+  if (node.op != Op::Conv || !by_value_.contains(node.inputs[1])) return false;
+  const ValueId output = node.outputs[0];
+  if (graph_.is_output(output) || graph_.value(node.inputs[1]).consumers.size() != 1) return false;
+  const bool has_bias = node.inputs.size() > 2 && node.inputs[2].is_valid();
+  if (has_bias && !by_value_.contains(node.inputs[2])) return false;
+  return std::ranges::none_of(graph_.value(output).consumers,
+                              [&](NodeId reader) { return graph_.node(reader).op == Op::BatchNormalization; });
+}
+
+Status TorchGraph::renew_norms(std::span<const std::vector<at::Tensor>> batches) {
+  const at::NoGradGuard no_gradient;
+  std::map<NodeId, Moments> moments;
+  for (const auto& batch : batches) {
+    moments_ = &moments;
+    const auto done = run(batch, false);
+    moments_ = nullptr;
+    CTK_CHECK(done);
+  }
+  std::vector<std::size_t> replaced;  // biases
+  for (const auto& [id, sums] : moments) {
+    const Node& node = graph_.node(id);
+    const at::Tensor mean = sums.values / sums.count;
+    const at::Tensor variance = at::clamp_min(sums.squares / sums.count - mean.square(), 0.0);
+    // A channel that hardly moves would be blown up: no less than a thousandth of the layer's own spread.
+    const at::Tensor spread = at::sqrt(variance).clamp_min(at::sqrt(variance.mean()).item().toDouble() * 1e-3 + 1e-12);
+    const bool has_bias = node.inputs.size() > 2 && node.inputs[2].is_valid();
+    const std::size_t weight = by_value_.at(node.inputs[1]);
+    at::Tensor bias = at::zeros_like(mean);
+    if (has_bias) {
+      replaced.push_back(by_value_.at(node.inputs[2]));
+      bias = parameters_[replaced.back()].value.to(at::kDouble);
+    }
+    at::Tensor& w = parameters_[weight].value;
+    std::vector<std::int64_t> rows(static_cast<std::size_t>(w.dim()), 1);
+    rows[0] = -1;
+    w = (w.to(at::kDouble) / spread.reshape(rows)).to(at::kFloat).requires_grad_(true);
+    RenewedNorm norm;
+    norm.weight = weight;
+    norm.mean = ((mean - bias) / spread).to(at::kFloat);
+    norm.variance = (variance / spread.square()).to(at::kFloat);
+    const at::Tensor root = at::sqrt(norm.variance.to(at::kDouble) + kNormEpsilon);
+    const std::string name = graph_.address(id);
+    norm.factor = add_parameter(name + " factor", (spread * root).to(at::kFloat).requires_grad_(true), false);
+    norm.offset = add_parameter(name + " offset", mean.to(at::kFloat).requires_grad_(true), false);
+    norms_[id] = std::move(norm);
+  }
+  for (std::size_t i : replaced) parameters_[i].value.requires_grad_(false);
+  return {};
+}
+
+std::vector<at::Tensor> TorchGraph::buffers() const {
+  std::vector<at::Tensor> all;
+  for (const auto& [id, tensor] : statistics_) all.push_back(tensor);
+  for (const auto& [id, norm] : norms_) {
+    all.push_back(norm.mean);
+    all.push_back(norm.variance);
+  }
+  return all;
+}
+
+Result<Graph> TorchGraph::graph() const {
+  const at::NoGradGuard no_gradient;
+  Graph out = graph_.clone();
+  const auto put = [&](ValueId id, const at::Tensor& tensor) -> Status {
+    const at::Tensor before = as_torch(*graph_.value(id).constant);
+    if (at::equal(before, tensor)) return {};
+    CTK_TRY(out.value(id).constant, from_torch(tensor));
+    return {};
+  };
+  for (const auto& [id, at] : by_value_) CTK_CHECK(put(id, parameters_[at].value));
+  for (const auto& [id, tensor] : statistics_) CTK_CHECK(put(id, tensor));
+  for (const auto& [id, norm] : norms_) {
+    const Node& node = graph_.node(id);
+    const at::Tensor factor =
+        parameters_[norm.factor].value.to(at::kDouble) / at::sqrt(norm.variance.to(at::kDouble) + kNormEpsilon);
+    const at::Tensor& w = parameters_[norm.weight].value;
+    std::vector<std::int64_t> rows(static_cast<std::size_t>(w.dim()), 1);
+    rows[0] = -1;
+    CTK_CHECK(put(node.inputs[1], (w.to(at::kDouble) * factor.reshape(rows)).to(at::kFloat)));
+    const at::Tensor bias =
+        (parameters_[norm.offset].value.to(at::kDouble) - norm.mean.to(at::kDouble) * factor).to(at::kFloat);
+    CTK_TRY(Tensor tensor, from_torch(bias));
+    const bool has_bias = node.inputs.size() > 2 && node.inputs[2].is_valid();
+    const bool is_own = has_bias && graph_.value(node.inputs[2]).consumers.size() == 1;
+    if (is_own) {
+      out.value(node.inputs[2]).constant = std::move(tensor);
+    } else {
+      const std::string name = out.unique_name(out.address(id) + "_bias");
+      out.set_input(id, 2, out.add_constant(name, std::move(tensor)));
+    }
+  }
+  return out;
+}
+
+}  // namespace ctk::train

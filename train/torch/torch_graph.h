@@ -1,0 +1,89 @@
+// A graph as a differentiable function: nodes in order, each by its row of torch_ops; constants that are weights become
+// parameters.
+// What is a parameter: float32 weights and biases of Conv, ConvTranspose, Gemm and MatMul, scales and offsets of
+// normalizations, slopes of PRelu, embeddings (the matrix a Gather reads rows of), and vectors that are added to what a
+// layer gives. Everything else that is constant stays (rotary tables, masks, factors).
+// Memory: what ATen keeps for the way back, one copy of the constants, and one gradient for each parameter.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+#include "graph/shapes.h"
+#include "train/torch/torch_ops.h"
+
+namespace ctk::train {
+
+struct Parameter {
+  std::string name;  // of the constant in the graph
+  at::Tensor value;  // a leaf that wants its gradient, when the graph is made to be trained
+  bool decays = false;
+};
+
+class TorchGraph {
+ public:
+  // The graph must outlive the object. Errors: input (unknown operators, coded weights; names node or value).
+  static Result<std::unique_ptr<TorchGraph>> create(const graph::Graph& graph, bool trains);
+
+  // One tensor per graph input and output. `is_training`: batch normalizations take the statistics of the batch and
+  // move their running ones by a tenth. Errors: those of inference, and what ATen throws (names the node).
+  Result<Outputs> run(std::span<const at::Tensor> inputs, bool is_training);
+
+  // Gives every convolution but those that write graph outputs a batch normalization of its own, at first the identity:
+  // statistics come from `batches`, weights are scaled so that what is normalized has variance 1, its factor and offset
+  // undo that. A convolution that a BatchNormalization follows, or whose weight others read, is left as it is.
+  Status renew_norms(std::span<const std::vector<at::Tensor>> batches);
+
+  std::vector<Parameter>& parameters() { return parameters_; }
+  // Running statistics of batch normalizations, in a fixed order.
+  std::vector<at::Tensor> buffers() const;
+  // The graph with the parameters and statistics as they are; renewed norms are folded in. Constants that no step has
+  // touched are the very tensors that came in.
+  Result<graph::Graph> graph() const;
+
+ private:
+  struct RenewedNorm {
+    std::size_t weight = 0;  // index into parameters_; the bias it takes the place of stays out of them
+    std::size_t factor = 0, offset = 0;
+    at::Tensor mean, variance;  // running, of what the convolution gives without bias
+  };
+  struct Moments {               // sums over everything but channels
+    at::Tensor values, squares;  // [channels] double
+    double count = 0;
+  };
+  struct Plan {
+    std::vector<Shape> shapes;
+    std::vector<graph::InferredValue> infos;
+    std::map<graph::ValueId, at::Tensor> constants;      // values that inference knows
+    std::vector<std::vector<graph::ValueId>> last_uses;  // by place in the order: values nobody reads after it
+  };
+
+  explicit TorchGraph(const graph::Graph& graph) : graph_(graph) {}
+  Status read_constants(bool trains);
+  Result<const Plan*> plan_for(std::span<const at::Tensor> inputs);
+  Outputs run_node(const graph::Node& node, graph::NodeId id, const Plan& plan, std::span<const at::Tensor> inputs,
+                   bool is_training);
+  static void add_moments(Moments& moments, const at::Tensor& output);
+  at::Tensor normalized(RenewedNorm& norm, const at::Tensor& x, bool is_training);
+  at::Tensor trained_batch_norm(const graph::Node& node, std::span<const at::Tensor> inputs);
+  std::size_t add_parameter(std::string name, at::Tensor value, bool decays);
+  bool can_renew(graph::NodeId id) const;
+
+  const graph::Graph& graph_;
+  std::vector<Parameter> parameters_;
+  std::map<graph::ValueId, std::size_t> by_value_;  // parameter of a constant
+  std::map<graph::ValueId, at::Tensor> fixed_;      // other constants
+  std::map<graph::ValueId, at::Tensor> statistics_;
+  std::vector<bool> depends_;  // by value: on a parameter or an input
+  std::map<graph::NodeId, RenewedNorm> norms_;
+  std::map<graph::NodeId, Moments>* moments_ = nullptr;  // of what convolutions give, while they are asked for
+  std::vector<Plan> plans_;
+};
+
+}  // namespace ctk::train

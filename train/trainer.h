@@ -1,0 +1,136 @@
+// The trainer, seen from outside: graphs in, trained graphs out. What stands behind it is LibTorch, which lives in a
+// module of its own (train/torch, libctk_train.so) that load_trainer() opens; nothing of it is seen here.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/result.h"
+#include "core/tensor.h"
+#include "graph/graph.h"
+
+namespace ctk::train {
+
+enum class Optimizer { sgd, adam, adamw };
+enum class Schedule { cosine, step, constant };
+
+// Losses. z: logits of the student, t: of the teacher, y: labels; sums run over classes, means over rows (samples, or
+// the tokens that have a label or, without labels, all of them).
+//   hard: mean of cross entropy of softmax(z) to y, smoothed: (1 - s) of the mass on y, s spread over all classes.
+//   soft: T^2 * mean of KL(softmax(t / T) || softmax(z / T)).
+// With teacher and labels: alpha * soft + (1 - alpha) * hard; with one of them, that one alone.
+struct LossOptions {
+  double temperature = 4, alpha = 0.9;
+  double label_smoothing = 0;
+};
+
+struct FitOptions {
+  LossOptions loss;
+  Optimizer optimizer = Optimizer::sgd;
+  double momentum = 0.9;    // of sgd, as Nesterov's; adam uses 0.9 and 0.999
+  double weight_decay = 0;  // of weights with two dimensions or more; adam adds it to the gradient, adamw decouples it
+  double learning_rate = 0.02;
+  Schedule schedule = Schedule::cosine;  // cosine: down to 0 at the end; step: times 0.1 after 1/2 and 3/4 of the steps
+  double warmup = 0;                     // share of the steps in which the rate rises linearly from 0
+  double clip_norm = 0;                  // of the whole gradient; 0: none
+  std::int64_t epochs = 1, batch_size = 128;
+  std::int64_t accumulate = 1;  // batches whose gradients are averaged for one step
+  double ema = 0;               // decay of a moving average of the parameters, which is then what is kept; 0: none
+  std::int64_t patience = 0;    // epochs without a better score after which training ends; 0: never
+  // A convolution whose own normalization was folded away trains badly: give each one a batch normalization that starts
+  // as the identity, and fold it back at the end.
+  bool batch_norm = true;
+  std::uint64_t seed = 0;
+  int threads = 1;
+  std::int64_t save_every = 200;  // steps between two saved states
+};
+
+// Samples to train on. Answers depend on the arguments only, so that a resumed run sees what a straight one does.
+class Feed {
+ public:
+  struct Batch {
+    std::vector<Tensor> inputs;        // one per graph input, [B, ...]
+    std::vector<std::int64_t> labels;  // one a row of the first output; below 0: row not counted; empty: none
+  };
+  virtual ~Feed() = default;
+  virtual std::size_t count() const = 0;
+  // Samples by index, in this order, with the random changes of this epoch.
+  virtual Result<Batch> read(std::span<const std::size_t> samples, std::int64_t epoch) = 0;
+};
+
+struct Progress {
+  std::int64_t epoch = 0, step = 0, steps = 0;  // epoch from 0; steps done and in all
+  double loss = 0;                              // mean since the epoch began
+  double learning_rate = 0;
+};
+
+struct EpochRow {
+  double loss = 0;   // mean over the epoch's batches
+  double score = 0;  // of the state after it; 0 without a score function
+  double seconds = 0;
+};
+
+struct FitTask {
+  const graph::Graph* student = nullptr;
+  const graph::Graph* teacher = nullptr;  // same inputs and first output; null: labels only
+  Feed* feed = nullptr;
+  FitOptions options;
+  // How good a state is, higher is better; the best one is the result, the start among them. Empty: the last one is.
+  std::function<Result<double>(const graph::Graph&)> score = {};
+  // After every step. An error (interrupted) ends the work, with the state saved.
+  std::function<Status(const Progress&)> on_step = {};
+  // Keeps a state that `resume` brings back. Empty: none are kept.
+  std::function<Status(const std::string&)> save = {};
+  std::string resume = {};  // a state saved by the same task; empty: from the start
+};
+
+struct FitResult {
+  graph::Graph graph;  // the student with other constants
+  std::vector<EpochRow> epochs;
+  double score_before = 0, score = 0;
+  std::int64_t best_epoch = -1;  // -1: the start was never beaten
+};
+
+// One graph made differentiable, for checks. Inputs as graph::Executor::run() takes them.
+class Differentiable {
+ public:
+  virtual ~Differentiable() = default;
+  virtual Result<std::vector<Tensor>> forward(std::span<const Tensor> inputs) = 0;
+  // Of sum(first output * weights), by the name of each trained constant.
+  virtual Result<std::vector<std::pair<std::string, Tensor>>> gradients(std::span<const Tensor> inputs,
+                                                                        const Tensor& weights) = 0;
+  // The graph with its parameters as they are: without a step, bit for bit the one that came in.
+  virtual Result<graph::Graph> graph() const = 0;
+};
+
+// How an operator is made differentiable; without `is_differentiable` it runs by its own evaluation and passes no
+// gradient, for the reason given.
+struct OpSupport {
+  graph::Op op = graph::Op::unknown;
+  bool is_differentiable = false;
+  std::string_view reason;
+};
+
+class Trainer {
+ public:
+  virtual ~Trainer() = default;
+  virtual std::string about() const = 0;  // "LibTorch 2.13.0"
+  virtual std::span<const OpSupport> ops() const = 0;
+  // Errors: input (an operator that is not known, coded weights).
+  virtual Result<std::unique_ptr<Differentiable>> differentiable(const graph::Graph& graph, int threads) = 0;
+  // The loss of one batch and its gradient by `logits` [rows, classes]; teacher and labels may be empty, not both.
+  // Errors: as fit().
+  virtual Result<std::pair<double, Tensor>> loss(const Tensor& logits, const Tensor& teacher,
+                                                 std::span<const std::int64_t> labels, const LossOptions& options) = 0;
+  // Errors: config (numbers that make no sense; a loss that is no number: names epoch, step and learning rate), input
+  // (graphs that do not fit each other or the labels, too few samples), and those of the task's functions.
+  virtual Result<FitResult> fit(const FitTask& task) = 0;
+};
+
+}  // namespace ctk::train
