@@ -87,11 +87,7 @@ class Reader {
     }
     CTK_TRY(CodedWeight weight, read_codes(checkpoint_, *group, module, shape));
     used_.insert(weight.tensors.begin(), weight.tensors.end());
-    if (weight.codes != nullptr) {
-      ++schemes_[to_string(weight.codes->scheme)];
-    } else {
-      ++set_aside_[weight.reason];
-    }
+    if (weight.codes == nullptr) ++set_aside_[weight.reason];
     return weight;
   }
 
@@ -103,7 +99,11 @@ class Reader {
       return std::shared_ptr<const QuantTensor>();
     }
     CTK_TRY(CodedWeight weight, read_module(module, shape, "Linear"));
-    if (weight.codes == nullptr) dequantized_[module + ".weight"] = std::move(weight.floats);
+    if (weight.codes != nullptr) {
+      ++schemes_[to_string(weight.codes->scheme)];
+    } else {
+      dequantized_[module + ".weight"] = std::move(weight.floats);
+    }
     return weight.codes;
   }
 

@@ -259,6 +259,47 @@ TEST_F(PackedWeights, TheStoredShapeMustBeTheModels) {
                {"tensor \"m.weight_scale\"", "expected shape [2,2]", "found [2,1]"});
 }
 
+TEST_F(PackedWeights, CompressedTensorsMayDealColumnsOutToo) {
+  std::vector<Part> parts = packed_parts();
+  CodeGroup group = tensors_group(CodeForm::packed, 4, 4, true);
+  group.orders_groups = true;
+  expect_error(read(parts, group, {2, 5}), {"tensor \"m.weight_g_idx\"", "found none"});
+  parts.push_back(words("m.weight_g_idx", "[5]", std::vector<std::uint32_t>(5, 0xffffffffu)));  // -1: never filled in
+  auto weight = read(parts, group, {2, 5});
+  ASSERT_TRUE(weight.has_value()) << weight.error().message;
+  EXPECT_NE(weight->codes, nullptr);
+  parts.back() = words("m.weight_g_idx", "[5]", {1, 0, 0, 0, 0});
+  weight = read(parts, group, {2, 5});
+  ASSERT_TRUE(weight.has_value()) << weight.error().message;
+  EXPECT_EQ(weight->codes, nullptr);
+  EXPECT_EQ(row_of(weight->floats, 0), (std::vector<float>{-16, -7, -6, -5, -4}));  // (0 - 8) * 2, then * 1
+}
+
+TEST_F(PackedWeights, OneScaleForTheWholeWeight) {
+  std::vector<Part> parts = packed_parts();
+  CodeGroup group = tensors_group(CodeForm::packed, 4, 0, true);
+  group.is_tensor_wide = true;
+  parts[1] = floats("m.weight_scale", "[1]", {0.5f});
+  const auto weight = read(parts, group, {2, 5});
+  ASSERT_TRUE(weight.has_value()) << weight.error().message;
+  EXPECT_EQ(to_string(weight->codes->scheme), "w4a16_t");
+  EXPECT_EQ(row_of(dequantize(*weight->codes), 0), (std::vector<float>{-4, -3.5f, -3, -2.5f, -2}));
+}
+
+TEST_F(PackedWeights, OlderFilesLeaveTheRestOfAWord) {
+  // 32 inputs of 3 bits: ten a word, 4 words; as a stream they would be 3.
+  std::vector<std::uint32_t> slots(4, 0);
+  slots[1] = 7;       // input 10
+  slots[3] = 5 << 3;  // input 31
+  const std::vector<Part> parts = {words("m.weight_packed", "[1,4]", slots),
+                                   floats("m.weight_scale", "[1,1]", {1}),
+                                   {"m.weight_shape", "I64", "[2]", bytes_of<std::int64_t>({1, 32})}};
+  const auto weight = read(parts, tensors_group(CodeForm::packed, 3, 0, true), {1, 32});
+  ASSERT_TRUE(weight.has_value()) << weight.error().message;
+  const std::vector<float> row = row_of(dequantize(*weight->codes), 0);
+  for (std::size_t i = 0; i < 32; ++i) EXPECT_EQ(row[i], i == 10 ? 3 : i == 31 ? 1 : -4) << i;
+}
+
 TEST_F(PackedWeights, BytesKeepMinus128ByAZeroPoint) {
   const std::vector<Part> parts = {{"m.weight", "I8", "[1,3]", bytes_of<std::int8_t>({-128, 0, 127})},
                                    floats("m.weight_scale", "[1,1]", {0.3f})};
