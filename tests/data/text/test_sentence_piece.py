@@ -1,0 +1,79 @@
+"""Unigram models: ids and texts of our tokenizers beside those of the packages `tokenizers` and `sentencepiece`."""
+
+import io
+import random
+
+import pytest
+
+import compress
+
+tokenizers = pytest.importorskip("tokenizers")
+spm = pytest.importorskip("sentencepiece", reason="needs sentencepiece: pip install -r python/requirements-test.txt")
+from sentencepiece import sentencepiece_model_pb2 as schema  # noqa: E402
+from test_tokenizers import HARD, WORDS, assert_same, ours  # noqa: E402
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers  # noqa: E402
+
+MORE = ["e\u0301\u0300 ①\u0301 \r\n\u0301", "a\u200d\u00ad\u0301 \u200b\u0301x", "ᄀ\u1161\u11a8\u0301 ©\u200d®", "\u0600a \u0e33", "½½ ﬁﬂ ㍿ Ⅷ"]
+CHARACTERS = ("aeb ,.\u2581  éñ©®™①½ﬁ中日한ᄀ\u1161\u11a8각\r\n\t\x01\x00\u200b\ufeff\u00ad\u200d\u200c\u0301\u0308\u20dd\u0903\u0915\u094d\u0e33"
+              "👨🇩🏽\u0600\u06dd\u3000\u180e09<>s/\U0010ffff")
+
+
+def random_texts(count, seed=7):
+    generator = random.Random(seed)
+    return ["".join(generator.choices(CHARACTERS, k=generator.randint(1, 24))) for _ in range(count)]
+
+
+def trained(**options) -> schema.ModelProto:
+    out, sentences = io.BytesIO(), WORDS * 3 + ["a cat; the dogs' 2024-11-30, (round) [square] {curly} 3.14!"] * 3
+    spm.SentencePieceTrainer.train(sentence_iterator=iter(sentences), model_writer=out, hard_vocab_limit=False, num_threads=1,
+                                   minloglevel=2, **{"vocab_size": 150, **options})
+    return schema.ModelProto.FromString(out.getvalue())
+
+
+@pytest.fixture(scope="module")
+def unigram() -> schema.ModelProto:
+    return trained(model_type="unigram", normalization_rule_name="nmt_nfkc")
+
+
+def real_text(shared_data):
+    return (shared_data / "text/wiki.test.raw").read_bytes().decode()
+
+
+def as_tokenizer(proto, scheme, split, byte_fallback):
+    vocabulary = [(piece.piece, piece.score) for piece in proto.pieces]
+    if byte_fallback:
+        vocabulary += [(f"<0x{byte:02X}>", 0.0) for byte in range(256)]
+    reference = Tokenizer(models.Unigram(vocabulary, unk_id=0, byte_fallback=byte_fallback))
+    charsmap = normalizers.Precompiled(proto.normalizer_spec.precompiled_charsmap)
+    reference.normalizer = normalizers.Sequence([charsmap, normalizers.Replace(Regex(" {2,}"), " ")])
+    reference.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme=scheme, split=split)
+    reference.decoder = decoders.Metaspace(prepend_scheme=scheme)
+    reference.add_special_tokens(["<s>", "</s>"])
+    return reference
+
+
+@pytest.mark.parametrize("byte_fallback", [False, True])
+@pytest.mark.parametrize("split", [False, True])
+@pytest.mark.parametrize("scheme", ["always", "first", "never"])
+def test_unigram_of_tokenizers(unigram, scheme, split, byte_fallback, tmp_path, shared_data):
+    reference = as_tokenizer(unigram, scheme, split, byte_fallback)
+    mine = ours(reference, tmp_path)
+    whole = real_text(shared_data)
+    is_default = scheme == "always" and split and not byte_fallback
+    texts = HARD + WORDS + MORE + random_texts(500) + [whole if is_default else whole[:50000]]
+    assert_same(reference, mine, texts)
+    for text in texts:
+        ids = reference.encode(text, add_special_tokens=False).ids
+        assert mine.decode(ids) == reference.decode(ids, skip_special_tokens=False).encode(), repr(text[:80])
+
+
+def test_a_mark_joins_what_stands_before_it(tmp_path):
+    # Where the package takes "a" and a character for one grapheme, the rule for "a" swallows both.
+    rules = tmp_path / "rules.tsv"
+    rules.write_text("61\t58\n")
+    charsmap = trained(model_type="char", normalization_rule_tsv=str(rules)).normalizer_spec.precompiled_charsmap
+    reference = Tokenizer(models.Unigram([("?", 0.0), ("X", -1.0), ("\n", -1.0)], unk_id=0))
+    reference.normalizer = normalizers.Precompiled(charsmap)
+    mine = ours(reference, tmp_path)
+    codes = [code for code in range(0x110000) if not 0xD800 <= code < 0xE000]
+    assert_same(reference, mine, ["\n".join("a" + chr(code) for code in codes[at:at + 4096]) for at in range(0, len(codes), 4096)])
