@@ -60,6 +60,10 @@ struct UnigramOptions {
 // The tokens with the highest sum of scores (natural logarithms, by id), user-defined ones before any other.
 Result<std::unique_ptr<TokenModel>> make_unigram(Vocabulary vocabulary, std::vector<double> scores,
                                                  const UnigramOptions& options);
+// SentencePiece's BPE in full: like make_scored_bpe(), but for types, of which there is one a piece, and unknown text.
+// options.unknown must be there, with falls_back_to_bytes a piece for each byte too.
+Result<std::unique_ptr<TokenModel>> make_sentence_bpe(Vocabulary vocabulary, std::vector<double> scores,
+                                                      const UnigramOptions& options);
 // Errors: input (a score that is not finite, a piece longer than kLongestPiece: "where[id]").
 Status check_scored_pieces(const Vocabulary& vocabulary, std::span<const double> scores, const std::string& where);
 

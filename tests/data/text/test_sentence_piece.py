@@ -1,4 +1,4 @@
-"""Unigram models: ids and texts of our tokenizers beside those of the packages `tokenizers` and `sentencepiece`."""
+"""Unigram models and a tokenizer.model: ids and texts of our tokenizers beside those of the packages `tokenizers` and `sentencepiece`."""
 
 import io
 import random
@@ -77,3 +77,49 @@ def test_a_mark_joins_what_stands_before_it(tmp_path):
     mine = ours(reference, tmp_path)
     codes = [code for code in range(0x110000) if not 0xD800 <= code < 0xE000]
     assert_same(reference, mine, ["\n".join("a" + chr(code) for code in codes[at:at + 4096]) for at in range(0, len(codes), 4096)])
+
+
+SYMBOLS = ["<ud>", "<a b>", "①", "ﬁx", "aa"]
+KINDS = {
+    "unigram": dict(model_type="unigram", normalization_rule_name="nmt_nfkc"),
+    "unigram_symbols": dict(model_type="unigram", normalization_rule_name="nmt_nfkc", byte_fallback=True, user_defined_symbols=SYMBOLS, pad_id=3),
+    "unigram_identity": dict(model_type="unigram", normalization_rule_name="identity", byte_fallback=True, add_dummy_prefix=False,
+                             remove_extra_whitespaces=False),
+    "unigram_suffix": dict(model_type="unigram", normalization_rule_name="nfkc_cf", treat_whitespace_as_suffix=True),
+    "bpe": dict(model_type="bpe", normalization_rule_name="nmt_nfkc"),
+    "bpe_identity": dict(model_type="bpe", normalization_rule_name="identity", byte_fallback=True, remove_extra_whitespaces=False,
+                         split_digits=True, user_defined_symbols=SYMBOLS, bos_id=-1, eos_id=5),
+    "bpe_suffix": dict(model_type="bpe", normalization_rule_name="nfkc", treat_whitespace_as_suffix=True, control_symbols=["<c>"]),
+}
+BYTES = [b"\xff", b"a\xc3", b"\xed\xa0\x80 \xf5\x80", b"ok \xe4\xb8 cut", b"\xc0\x80\x00", bytes(range(256)), b"<ud>\xff <a b>"]
+
+
+def assert_equal_to_sentencepiece(proto, texts, folder):
+    (folder / "tokenizer.model").write_bytes(proto.SerializeToString())
+    reference, mine = spm.SentencePieceProcessor(model_proto=proto.SerializeToString()), compress.Tokenizer(folder)
+    assert mine.vocabulary_size == reference.get_piece_size()
+    assert [-1 if id is None else id for id in (mine.bos_id, mine.eos_id)] == [reference.bos_id(), reference.eos_id()]
+    marks = [piece.piece.encode() for piece in proto.pieces if piece.type in (2, 3)]   # which ours takes for tokens in a text
+    for text in texts + BYTES:
+        if any(mark in (text.encode() if isinstance(text, str) else text) for mark in marks):
+            continue
+        ids = reference.encode(text)
+        assert mine.encode(text).tolist() == ids, repr(text[:80])
+        if isinstance(text, str) and reference.unk_id() not in ids:
+            assert mine.decode(ids, True) == reference.decode(ids).encode(), repr(text[:80])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_tokenizer_model(kind, tmp_path, shared_data):
+    lines = real_text(shared_data).splitlines()
+    out = io.BytesIO()
+    sentences = iter(WORDS * 3 + [line for line in lines[:900] if line.strip()])
+    spm.SentencePieceTrainer.train(sentence_iterator=sentences, model_writer=out, hard_vocab_limit=False, num_threads=1,
+                                   minloglevel=2, vocab_size=1000, **KINDS[kind])
+    proto = schema.ModelProto.FromString(out.getvalue())
+    whole = ["\n".join(lines)] if proto.trainer_spec.model_type == 2 else []
+    assert_equal_to_sentencepiece(proto, HARD + WORDS + MORE + random_texts(1000) + lines + whole, tmp_path)
+    for piece in proto.pieces[::3]:      # every third piece out of use; spaces stay what they are
+        piece.type = 5 if piece.type == 1 else piece.type
+    proto.normalizer_spec.escape_whitespaces = False
+    assert_equal_to_sentencepiece(proto, HARD + WORDS + MORE + random_texts(500), tmp_path)
