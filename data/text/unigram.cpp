@@ -3,8 +3,8 @@
 // Out: ids; unknown characters in a row are one, or their bytes' tokens.
 // Cost: O(n x longest token) time. Memory grows with the stretches that tokens bridge without a break, not with n.
 // Source: Kudo, Subword Regularization, 2018 (Viterbi); ties, unknown and byte tokens as in the package `tokenizers`,
-// with UnigramOptions::is_sentence_piece as in sentencepiece, which adds in single precision. Of one text longer than
-// about 60 kB (a sum below -1e5) sentencepiece 0.2.3 cuts some near ties otherwise; lines and paragraphs are the same.
+// with UnigramOptions::is_sentence_piece as in sentencepiece, which adds in single precision and, in 0.2.3, starts anew
+// from 0 where a sum has sunk below -1e5 (found by comparing ids, not from its source).
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
@@ -18,6 +18,7 @@ namespace ctk::data {
 namespace {
 
 constexpr double kUnknownPenalty = 10;
+constexpr float kLowestSum = -1e5F;       // of sentencepiece; below it paths start anew from 0
 constexpr std::size_t kWindow = 1 << 16;  // bytes of paths that are kept before they are cut where none goes across
 
 class Unigram : public TokenModel {
@@ -82,6 +83,10 @@ class Unigram : public TokenModel {
         append_path(piece, best, base, run, ids);
         best = {Best<Sum>{best.back().score}};
         base = at;
+      }
+      if (options_.is_sentence_piece && best[at - base].score < kLowestSum) {  // keeps single precision sharp
+        const Sum sunk = best[at - base].score;
+        for (std::size_t i = at - base; i < best.size(); ++i) best[i].score -= sunk;
       }
       const Sum here = best[at - base].score;
       const std::size_t width = decode_utf8(piece, at).length;
