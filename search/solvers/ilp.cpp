@@ -31,7 +31,7 @@ constexpr int kTieNodes = 100;                 // for the first cost at that los
 constexpr std::size_t kWalkSteps = 2'000'000;  // some 20 ms
 constexpr std::size_t kFirstCoreExtra = 40;    // choices beyond one an item that the first core takes
 // With edges: the same, and from how many pairs of choices on a core is left unproved.
-constexpr std::size_t kFirstWithEdges = 80, kMostPairs = 250;
+constexpr std::size_t kFirstWithEdges = 60, kMostPairs = 250;
 constexpr std::size_t kStartSteps = 20'000, kExchangeSteps = 300'000;  // looks at pairs of moves
 
 // The smallest loss of each item, ties by first cost and order: best of all if it fits.
