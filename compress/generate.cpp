@@ -22,13 +22,15 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Of a folder or a bundle, the tokenizer.json beside its files; of a .gguf file without one, its vocabulary.
+// Of a folder or a bundle, the tokenizer.json or tokenizer.model beside its files; of a .gguf file without one, its
+// vocabulary.
 Result<std::shared_ptr<const data::Tokenizer>> find_tokenizer(const std::string& model, const std::string& given) {
   if (!given.empty()) return open_model_tokenizer(given);
   std::error_code ignored;
   const fs::path folder = fs::is_directory(model, ignored) ? fs::path(model) : fs::path(model).parent_path();
   const fs::path beside = folder / "tokenizer.json";
   if (fs::is_regular_file(beside, ignored)) return data::open_tokenizer(beside.string());
+  if (fs::is_regular_file(folder / "tokenizer.model", ignored)) return data::open_tokenizer(folder.string());
   const auto file = MappedFile::open(model);
   if (file && graph::gguf::is_gguf(file->bytes())) return open_model_tokenizer(model);
   return input_error(printable(model) + ": expected a tokenizer.json beside the model, found none at \"" +

@@ -32,6 +32,7 @@ int run(int count, char** words) {
   ctk::cli::add_bench(app, session);
   ctk::cli::add_kernels(app, session);
   ctk::cli::add_generate(app, session);
+  ctk::cli::add_partition(app, session);
   app.footer(
       "Start with: compress run configs/pipelines/quickstart.yaml\n"
       "Exit codes: 0 done, 1 fault of ours, 2 wrong use or configuration, 3 unusable input,\n"

@@ -11,6 +11,7 @@
 #include "compress/prune/repair.h"
 #include "compress/prune/widths.h"
 #include "compress/session.h"
+#include "compress/train_stage.h"
 
 namespace ctk::pipeline {
 namespace {
@@ -163,6 +164,19 @@ Result<ChangedNetwork> prune(Session& session) {
   return ChangedNetwork{std::move(cut), notes.dump()};
 }
 
+// What is cut, trained on where the file asks for it.
+Result<ChangedNetwork> prune_and_train(Session& session) {
+  CTK_TRY(ChangedNetwork changed, prune(session));
+  const std::optional<TrainConfig>& finetune = session.config.prune->finetune;
+  if (!finetune) return changed;
+  std::string training;
+  CTK_TRY(changed.graph, fine_tune(session, changed.graph, *finetune, "prune.finetune", &training));
+  json notes = json::parse(changed.notes);
+  notes["finetune"] = json::parse(training, nullptr, false);
+  changed.notes = notes.dump();
+  return changed;
+}
+
 exporter::Figure figure_of(const json& value) {
   return value.is_number() ? exporter::Figure(value.get<double>()) : exporter::Figure{};
 }
@@ -184,8 +198,11 @@ Status report_notes(Session& session, const std::string& text) {
 }  // namespace
 
 std::int64_t prune_work(const Session& session) {
+  const auto& finetune = session.config.prune->finetune;
+  const std::int64_t training = finetune ? train_work(session, *finetune) : 0;
   // About seven points a layer.
-  return has_curves(session) ? 7 * static_cast<std::int64_t>(graph::layers_of(session.model.graph).size()) : 0;
+  return training +
+         (has_curves(session) ? 7 * static_cast<std::int64_t>(graph::layers_of(session.model.graph).size()) : 0);
 }
 
 Status prepare_prune(const Session& session) {
@@ -217,8 +234,12 @@ Status run_prune(Session& session, bool& cached) {
   std::string notes;
   std::vector<std::string> extra{std::to_string(session.config.seed)};
   if (session.splits.score) extra.push_back("score=" + session.splits.score->fingerprint);
+  if (const auto& finetune = session.config.prune->finetune) {
+    CTK_TRY(const auto depends, training_depends(session, *finetune));
+    extra.insert(extra.end(), depends.begin(), depends.end());
+  }
   const Status status = run_network_stage(
-      session, "prune", extra, session.config.prune->gate, [&] { return prune(session); }, cached, notes);
+      session, "prune", extra, session.config.prune->gate, [&] { return prune_and_train(session); }, cached, notes);
   if (!notes.empty()) CTK_CHECK(report_notes(session, notes));
   return status;
 }

@@ -1,5 +1,7 @@
 #include "compress/target.h"
 
+#include <algorithm>
+
 #include "compress/config_schema.h"
 #include "compress/nearest_key.h"
 #include "core/file.h"
@@ -11,8 +13,59 @@ const KeyRow kRows[] = {
     {"name", ValueKind::text, 0, 0, "!", {}, "", "what reports call it"},
     {"kind", ValueKind::name, 0, 0, "!", NameKind::target, "", "cpu, gpu or npu"},
     {"threads", ValueKind::integer, 1, 1024, "", {}, "", "to run with"},
-    {"schemes", ValueKind::scheme_list, 0, 0, "", {}, "", "it has kernels for"},
+    {"schemes", ValueKind::scheme_list, 0, 0, "", {}, "", "it has kernels for; what it computes in comes first"},
+    {"peak_gops", ValueKind::number, 1e-6, 1e12, "", {}, "", "10^9 operations a second"},
+    {"bandwidth_gb_s", ValueKind::number, 1e-6, 1e9, "", {}, "", "of its own memory"},
+    {"launch", ValueKind::latency, 0, 0, "", {}, "", "of a segment of nodes"},
+    {"transfer_start", ValueKind::latency, 0, 0, "", {}, "", "of moving one value to it or back"},
+    {"transfer_gb_s", ValueKind::number, 1e-6, 1e9, "", {}, "", "of moving values"},
+    {"transfer_flush", ValueKind::latency, 0, 0, "", {}, "", "of caches, with each value"},
+    {"shared_memory", ValueKind::boolean, 0, 0, "", {}, "", "values are passed by pointer"},
+    {"ops", ValueKind::text_list, 0, 0, "", {}, "", "operators it runs, by ONNX name"},
 };
+
+std::span<const std::string_view> known_ops() {
+  static constexpr std::string_view kOps[] = {
+#define CTK_OP(name) #name,
+#include "graph/ops.def"
+#undef CTK_OP
+  };
+  return kOps;
+}
+
+// What a partition cannot do without.
+void check_accelerator(const CheckedValues& values, const std::string& path, std::vector<Problem>& problems) {
+  const auto* kind = values.get<std::string>("kind");
+  if (kind == nullptr || *kind == "cpu") return;
+  const auto* shared = values.get<bool>("shared_memory");
+  for (const char* required : {"peak_gops", "bandwidth_gb_s", "ops", "transfer_gb_s"}) {
+    const bool is_moving = std::string_view(required) == "transfer_gb_s";
+    if (values.has(required) || (is_moving && shared != nullptr && *shared)) continue;
+    problems.push_back({path + ":1", required,
+                        std::string("expected the key \"") + required + "\" for a card of kind " + *kind +
+                            ", found none. Add it" + (is_moving ? ", or shared_memory: true." : ".")});
+  }
+  for (const char* time : {"launch", "transfer_start", "transfer_flush"}) {
+    const auto* limit = values.get<Limit>(time);
+    if (limit == nullptr || !limit->is_share) continue;
+    problems.push_back(
+        {values.values.at(time).where, time, "expected a time like \"20 us\", found a share. Give a time."});
+  }
+  if (const auto* ops = values.get<std::vector<std::string>>("ops")) {
+    for (const std::string& op : *ops) {
+      if (std::ranges::count(known_ops(), op) != 0) continue;
+      problems.push_back(
+          {values.values.at("ops").where, "ops",
+           "expected names of ONNX operators, found \"" + op + "\"" + did_you_mean(op, known_ops()) + "."});
+    }
+  }
+}
+
+std::string joined(std::span<const std::string_view> words) {
+  std::string text;
+  for (std::string_view word : words) text += (text.empty() ? "" : ", ") + std::string(word);
+  return text;
+}
 
 void check_card(const YamlNode& root, const std::string& path, CheckedValues& into) {
   if (root.kind != YamlNode::Kind::map) {
@@ -28,8 +81,8 @@ void check_card(const YamlNode& root, const std::string& path, CheckedValues& in
     }
     if (found == nullptr) {
       into.problems.push_back({key.where, key.text,
-                               "expected one of name, kind, threads, schemes; found the unknown key \"" + key.text +
-                                   "\"" + did_you_mean(key.text, known)});
+                               "expected one of " + joined(known) + "; found the unknown key \"" + key.text + "\"" +
+                                   did_you_mean(key.text, known)});
     } else if (into.has(key.text)) {
       into.problems.push_back(
           {key.where, key.text, "expected each key once, found \"" + key.text + "\" again. Remove one."});
@@ -47,13 +100,17 @@ void check_card(const YamlNode& root, const std::string& path, CheckedValues& in
 
 }  // namespace
 
-Result<TargetCard> load_target(const std::string& path) {
+Result<TargetCard> load_target(const std::string& path, TargetUse use) {
   CTK_TRY(const std::string text, read_text(path));
   CTK_TRY(const YamlNode root, parse_yaml(text, path));
   CheckedValues values;
   check_card(root, path, values);
   std::vector<Problem> problems = values.problems;
-  problems.insert(problems.end(), values.unavailable.begin(), values.unavailable.end());
+  if (use == TargetUse::partition) {
+    check_accelerator(values, path, problems);
+  } else {
+    problems.insert(problems.end(), values.unavailable.begin(), values.unavailable.end());
+  }
   if (!problems.empty()) {
     std::string lines;
     for (const Problem& problem : problems) lines += (lines.empty() ? "" : "\n") + to_string(problem);
@@ -66,6 +123,20 @@ Result<TargetCard> load_target(const std::string& path) {
   if (const auto* schemes = values.get<std::vector<std::string>>("schemes")) {
     for (const std::string& scheme : *schemes) card.schemes.push_back(*parse_scheme(scheme));
   }
+  const auto number = [&](const char* key, double& into) {
+    if (const auto* value = values.get<double>(key)) into = *value;
+  };
+  const auto time = [&](const char* key, double& into) {
+    if (const auto* value = values.get<Limit>(key)) into = value->value;
+  };
+  number("peak_gops", card.peak_gops);
+  number("bandwidth_gb_s", card.bandwidth_gb_s);
+  number("transfer_gb_s", card.transfer_gb_s);
+  time("launch", card.launch_us);
+  time("transfer_start", card.transfer_start_us);
+  time("transfer_flush", card.transfer_flush_us);
+  if (const auto* shared = values.get<bool>("shared_memory")) card.has_shared_memory = *shared;
+  if (const auto* ops = values.get<std::vector<std::string>>("ops")) card.ops = *ops;
   return card;
 }
 

@@ -16,9 +16,20 @@ struct TargetCard {
   std::string kind = "cpu";          // cpu, gpu, npu
   int threads = 0;                   // 0 = as the pipeline says
   std::vector<QuantScheme> schemes;  // it has kernels for; empty = every scheme we have
+
+  // Of a gpu or npu, for `compress partition`: what its operators take and what reaching it costs.
+  double peak_gops = 0;       // 10^9 operations a second (2 a multiply-add) in its first scheme
+  double bandwidth_gb_s = 0;  // of its own memory
+  double launch_us = 0;       // of a segment of nodes
+  double transfer_start_us = 0, transfer_gb_s = 0, transfer_flush_us = 0;
+  bool has_shared_memory = false;  // values are passed by pointer
+  std::vector<std::string> ops;    // operators it runs, by ONNX name
 };
 
-// A closed world like the pipeline file. Errors: config (all problems, one a line), input (the file cannot be read).
-Result<TargetCard> load_target(const std::string& path);
+// A closed world like the pipeline file. What runs on it: a pipeline needs a unit this build has kernels for, a
+// partition takes any.
+// Errors: config (all problems, one a line), input (the file cannot be read).
+enum class TargetUse { pipeline, partition };
+Result<TargetCard> load_target(const std::string& path, TargetUse use = TargetUse::pipeline);
 
 }  // namespace ctk::pipeline

@@ -13,6 +13,7 @@
 #include "export/pack_quantized.h"
 #include "graph/hf/checkpoint.h"
 #include "graph/hf/json.h"
+#include "graph/hf/packed_weights.h"
 #include "graph/hf/read.h"
 
 namespace ctk::exporter {
@@ -29,6 +30,11 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kHead = "lm_head";
 constexpr const char* kEmbedding = "model.embed_tokens";
+
+// Whether the checkpoint has a weight for the module, as floats or as codes.
+bool holds_weight(const Checkpoint& checkpoint, const std::string& module) {
+  return checkpoint.find(module + ".weight") != nullptr || graph::hf::holds_codes(checkpoint, module);
+}
 
 // The graph's layers by the module names of the checkpoint.
 class Modules {
@@ -53,6 +59,7 @@ class Modules {
   };
   const std::map<std::string, Coded>& coded() const { return coded_; }
   const std::vector<std::string>& float_linears() const { return float_linears_; }
+  const std::map<std::string, const Value*>& all_floats() const { return floats_; }
   // The graph's numbers of a stored tensor; null: it has none.
   const Value* floats(const std::string& tensor) const {
     const auto found = floats_.find(tensor);
@@ -73,10 +80,10 @@ class Modules {
   Status add_linear(const Node& node, const Checkpoint& checkpoint) {
     const Value* weight = input(node, 1);
     if (weight == nullptr) return {};
-    const bool is_tied = node.name == kHead && checkpoint.find(node.name + ".weight") == nullptr &&
-                         checkpoint.find(std::string(kEmbedding) + ".weight") != nullptr;
+    const bool is_tied =
+        node.name == kHead && !holds_weight(checkpoint, node.name) && holds_weight(checkpoint, kEmbedding);
     const bool is_coded = weight->quantized != nullptr && weight->quantized->scheme.is_integer_weight();
-    if (!is_tied && checkpoint.find(node.name + ".weight") == nullptr) {
+    if (!is_tied && !holds_weight(checkpoint, node.name)) {
       if (!is_coded) return {};
       return input_error("safetensors: \"" + printable(node.name) +
                          "\": expected a layer whose weight the checkpoint " + checkpoint.folder() +
@@ -101,7 +108,7 @@ class Modules {
       const Value* value = input(node, at);
       if (value == nullptr || value->quantized != nullptr || value->dtype != DType::f32) continue;
       const std::string name = node.name + (at == 2 ? ".bias" : ".weight");
-      if (checkpoint.find(name) != nullptr) floats_[name] = value;
+      if (checkpoint.find(name) != nullptr || (at != 2 && holds_weight(checkpoint, node.name))) floats_[name] = value;
     }
   }
 
@@ -226,7 +233,13 @@ Result<std::string> weights_file(const Modules& modules, const Checkpoint& check
   for (const std::string& name : checkpoint.names()) {
     const bool is_weight = name.ends_with(".weight");
     if (is_weight && modules.coded().contains(name.substr(0, name.size() - 7))) continue;
+    if (graph::hf::is_part_of_codes(checkpoint, name)) continue;
     CTK_CHECK(add_source_tensor(checkpoint, name, modules.floats(name), file));
+  }
+  // Weights that the source holds as codes and the graph as floats.
+  for (const auto& [name, value] : modules.all_floats()) {
+    const bool is_written = checkpoint.find(name) != nullptr && !graph::hf::is_part_of_codes(checkpoint, name);
+    if (!is_written && value->constant) file.add(name, "F32", *value->constant);
   }
   for (const auto& [module, coded] : modules.coded()) CTK_CHECK(add_coded(module, *coded.weight, file));
   return file.bytes();

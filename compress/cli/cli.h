@@ -31,6 +31,7 @@ void add_eval(CLI::App& app, Session& session);
 void add_bench(CLI::App& app, Session& session);
 void add_kernels(CLI::App& app, Session& session);
 void add_generate(CLI::App& app, Session& session);
+void add_partition(CLI::App& app, Session& session);
 
 // Prints the error once (stderr, or {"error": ...} on stdout with --json) and answers its exit code.
 int report_error(const Session& session, const Error& error);

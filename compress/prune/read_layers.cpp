@@ -11,6 +11,11 @@ using graph::Coupling;
 using graph::Graph;
 using graph::Layer;
 
+bool can_refit(const Graph& graph, const Layer& layer) {
+  const graph::Value& weight = graph.value(layer.weight);
+  return quantization::has_rows(graph, layer) && weight.constant && weight.consumers.size() == 1;
+}
+
 std::vector<Layer> reading_layers(const Coupling& coupling) {
   const Graph& graph = coupling.graph();
   std::set<graph::NodeId> readers;
@@ -26,9 +31,7 @@ std::vector<Layer> reading_layers(const Coupling& coupling) {
   for (graph::NodeId id : graph.order()) {
     if (!readers.contains(id)) continue;
     const auto layer = graph::layer_of(graph, id);
-    if (!layer || !quantization::has_rows(graph, *layer)) continue;
-    if (graph.value(layer->weight).constant && graph.value(layer->weight).consumers.size() == 1)
-      layers.push_back(*layer);
+    if (layer && can_refit(graph, *layer)) layers.push_back(*layer);
   }
   return layers;
 }

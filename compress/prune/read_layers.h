@@ -10,8 +10,9 @@
 
 namespace ctk::pruning {
 
-// Layers of the float network that sum over channels of a group that can be cut, and whose weight they alone read:
-// products and convolutions without groups, in graph order.
+// Products and convolutions without groups whose float weight they alone read.
+bool can_refit(const graph::Graph& graph, const graph::Layer& layer);
+// Layers of the float network that sum over channels of a group that can be cut and can be refitted, in graph order.
 std::vector<graph::Layer> reading_layers(const graph::Coupling& coupling);
 // The dimension of the weight that runs over the input's channels.
 std::size_t input_axis(const graph::Layer& layer);

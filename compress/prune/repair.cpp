@@ -33,30 +33,50 @@ std::size_t place_of(const Graph& graph, NodeId id) {
   return static_cast<std::size_t>(std::ranges::find(graph.order(), id) - graph.order().begin());
 }
 
-std::vector<float> rows_of_input(const Graph& graph, const Layer& layer, const Tensor& input) {
-  if (!quantization::is_product(graph, layer)) return quantization::patches(graph, layer, input);
+// Every `stride`-th row of a matrix.
+std::vector<float> every(std::vector<float> rows, std::size_t columns, std::size_t stride) {
+  if (stride == 1) return rows;
+  std::vector<float> some;
+  for (std::size_t at = 0; at + columns <= rows.size(); at += stride * columns) {
+    some.insert(some.end(), rows.begin() + static_cast<std::ptrdiff_t>(at),
+                rows.begin() + static_cast<std::ptrdiff_t>(at + columns));
+  }
+  return some;
+}
+
+std::vector<float> rows_of_input(const Graph& graph, const Layer& layer, const Tensor& input, std::size_t stride) {
+  if (!quantization::is_product(graph, layer)) return quantization::patches(graph, layer, input, stride);
   const auto values = input.values<float>();
-  return {values.begin(), values.end()};
+  return every({values.begin(), values.end()}, static_cast<std::size_t>(layer.reduction), stride);
+}
+
+// Rows of one picture tell much the same: so many rows a column are enough. Odd, so that all places of a picture come
+// in turn.
+constexpr std::size_t kRowsAColumn = 256, kFewestRows = 65536;
+std::size_t stride_of(const Graph& graph, const Layer& layer, const Tensor& input, std::size_t samples) {
+  const auto k = static_cast<std::size_t>(layer.reduction);
+  std::size_t rows = input.size() / k;
+  if (!quantization::is_product(graph, layer)) rows = quantization::patches(graph, layer, input).size() / k;
+  const std::size_t stride = std::max<std::size_t>(1, rows * samples / std::max(kFewestRows, kRowsAColumn * k));
+  return stride % 2 == 0 ? stride - 1 : stride;
 }
 
 // What the operand beside lost by the cut, as rows of the layer's output: [rows, n].
 void add_lost(const Tensor& before, const Tensor& after, const std::vector<std::int64_t>& kept, bool channels_last,
-              std::vector<float>& rows) {
+              std::size_t stride, std::vector<float>& rows) {
   const auto n = kept.size();
   const auto channels = static_cast<std::size_t>(channels_last ? before.shape().back() : before.shape()[1]);
-  const std::size_t count = rows.size() / std::max<std::size_t>(n, 1);
   const auto samples = static_cast<std::size_t>(channels_last ? 1 : before.shape()[0]);
-  const std::size_t places = count / samples;
+  const std::size_t places = before.size() / channels / samples;
   const float* old = before.values<float>().data();
   const float* now = after.values<float>().data();
-  for (std::size_t s = 0; s < samples; ++s) {
-    for (std::size_t p = 0; p < places; ++p) {
-      for (std::size_t c = 0; c < n; ++c) {
-        const auto from = static_cast<std::size_t>(kept[c]);
-        const std::size_t a = channels_last ? p * channels + from : (s * channels + from) * places + p;
-        const std::size_t b = channels_last ? p * n + c : (s * n + c) * places + p;
-        rows[(s * places + p) * n + c] += old[a] - now[b];
-      }
+  for (std::size_t row = 0, to = 0; row < samples * places; row += stride, ++to) {
+    const std::size_t s = row / places, p = row % places;
+    for (std::size_t c = 0; c < n; ++c) {
+      const auto from = static_cast<std::size_t>(kept[c]);
+      const std::size_t a = channels_last ? p * channels + from : (s * channels + from) * places + p;
+      const std::size_t b = channels_last ? p * n + c : (s * n + c) * places + p;
+      rows[to * n + c] += old[a] - now[b];
     }
   }
 }
@@ -84,12 +104,13 @@ struct Fit {
   ValueId beside;  // invalid: none
   std::vector<std::int64_t> kept_rows, kept_beside;
   LinearMap target, plain;  // of the float network, the rows that stay; as cut
+  std::size_t stride = 1;   // between rows that are used
 
   Status add(const Coupling& coupling, const Graph& cut, const Stream& whole, const Stream& part, std::size_t sample,
              RowSums& sums) const {
     const Graph& graph = coupling.graph();
-    const std::vector<float> x = rows_of_input(graph, before, whole.value(sample, before.input));
-    const std::vector<float> now = rows_of_input(cut, after, part.value(sample, after.input));
+    const std::vector<float> x = rows_of_input(graph, before, whole.value(sample, before.input), stride);
+    const std::vector<float> now = rows_of_input(cut, after, part.value(sample, after.input), stride);
     const std::size_t n = target.intercept.size(), k = static_cast<std::size_t>(before.reduction);
     const std::size_t rows = x.size() / k;
     std::vector<float> y(rows * n);
@@ -98,13 +119,37 @@ struct Fit {
     if (beside.is_valid() && whole.has(sample, beside) && part.has(sample, beside)) {
       const Tensor& old = whole.value(sample, beside);
       const bool is_last = quantization::is_product(graph, before);
-      const bool fits = old.size() * n == y.size() * static_cast<std::size_t>(before.channels);
-      if (fits) add_lost(old, part.value(sample, beside), kept_beside, is_last, y);
+      const std::size_t lost = old.size() / static_cast<std::size_t>(before.channels);
+      const bool fits = (lost + stride - 1) / stride == rows;
+      if (fits) add_lost(old, part.value(sample, beside), kept_beside, is_last, stride, y);
     }
     sums.add(now, y);
     return {};
   }
 };
+
+// Layers that read cut channels, and all behind the first of them whose input is therefore another.
+std::vector<Layer> layers_behind(const Coupling& coupling, const std::vector<bool>& mask) {
+  const Graph& graph = coupling.graph();
+  std::vector<bool> is_other(graph.value_capacity(), false);
+  std::vector<Layer> layers;
+  for (NodeId id : graph.order()) {
+    const graph::Node& node = graph.node(id);
+    bool changes = false;
+    for (ValueId input : node.inputs) changes |= input.is_valid() && is_other[input.index];
+    const auto layer = graph::layer_of(graph, id);
+    if (layer && can_refit(graph, *layer)) {
+      const std::size_t kept = coupling.kept(layer->weight, input_axis(*layer), mask).size();
+      const Shape& shape = graph.value(layer->weight).constant->shape();
+      changes |= static_cast<std::int64_t>(kept) < shape[input_axis(*layer)];
+      if (changes) layers.push_back(*layer);
+    }
+    for (ValueId output : node.outputs) {
+      if (output.is_valid() && changes) is_other[output.index] = true;
+    }
+  }
+  return layers;
+}
 
 }  // namespace
 
@@ -112,12 +157,7 @@ Result<std::vector<RepairedLayer>> repair(const Coupling& coupling, const Coupli
                                           const data::Split& split, const RepairOptions& options) {
   const Graph& graph = coupling.graph();
   const std::vector<bool> mask = coupling.mask_of(removed);
-  std::vector<Layer> layers;
-  for (const Layer& layer : reading_layers(coupling)) {
-    const auto kept = coupling.kept(layer.weight, input_axis(layer), mask);
-    if (static_cast<std::int64_t>(kept.size()) < graph.value(layer.weight).constant->shape()[input_axis(layer)])
-      layers.push_back(layer);
-  }
+  const std::vector<Layer> layers = layers_behind(coupling, mask);
   const std::size_t count = samples_of(graph, split, options);
   Stream whole(graph), part(cut);
   for (std::size_t i = 0; i < count; ++i) {
@@ -145,6 +185,7 @@ Result<std::vector<RepairedLayer>> repair(const Coupling& coupling, const Coupli
     const std::size_t place = place_of(graph, fit.before.node);
     CTK_CHECK(whole.advance(place));
     CTK_CHECK(part.advance(place));
+    fit.stride = count == 0 ? 1 : stride_of(graph, fit.before, whole.value(0, fit.before.input), count);
     const auto k = static_cast<std::size_t>(fit.after.reduction);
     RowSums sums(k, fit.target.intercept.size()), held_out(k, fit.target.intercept.size());
     for (std::size_t i = 0; i < count; ++i) {
@@ -182,8 +223,9 @@ Result<InputSums> input_sums(const Coupling& coupling, const data::Split& split,
     CTK_CHECK(check_interrupt());
     CTK_CHECK(whole.advance(place_of(graph, layer.node)));
     RowSums& one = sums.emplace(layer.node, RowSums(static_cast<std::size_t>(layer.reduction), 0)).first->second;
+    const std::size_t stride = count == 0 ? 1 : stride_of(graph, layer, whole.value(0, layer.input), count);
     for (std::size_t i = 0; i < count; ++i) {
-      one.add(rows_of_input(graph, layer, whole.value(i, layer.input)), {});
+      one.add(rows_of_input(graph, layer, whole.value(i, layer.input), stride), {});
     }
   }
   return sums;

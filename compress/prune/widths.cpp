@@ -15,7 +15,7 @@ std::size_t units_of(const WidthTask& task, std::size_t group) {
 
 std::size_t step_of(const WidthTask& task, std::size_t units) {
   if (task.round_to > 0) return static_cast<std::size_t>(task.round_to);
-  return units >= 64 ? 8 : units >= 32 ? 4 : units >= 16 ? 2 : 1;
+  return units >= 16 ? 8 : 1;
 }
 
 bool meets(const WidthTask& task, const Widths& widths) {

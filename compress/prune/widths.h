@@ -26,7 +26,7 @@ struct WidthTask {
 using Widths = std::vector<std::size_t>;  // [groups]: units kept
 
 // Kept counts a group may have, all of them first: multiples as the task says, never none, never below what max_ratio
-// leaves. With round_to 0: of 8 from 64 units on, of 4 from 32 on, of 2 from 16 on, else any.
+// leaves. With round_to 0: of 8, which is what a row of the float kernels computes at once, from 16 units on; else any.
 Widths allowed_widths(const WidthTask& task, std::size_t group);
 // The least important units beyond each width.
 graph::Coupling::Units removed_by(const WidthTask& task, const Widths& widths);

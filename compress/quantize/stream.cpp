@@ -41,7 +41,7 @@ bool has_rows(const Graph& graph, const Layer& layer) {
   }
 }
 
-std::vector<float> patches(const Graph& graph, const Layer& layer, const Tensor& input) {
+std::vector<float> patches(const Graph& graph, const Layer& layer, const Tensor& input, std::size_t every) {
   const graph::Node& node = graph.node(layer.node);
   const graph::Value& weight = graph.value(layer.weight);
   const Shape& kernel = weight.constant ? weight.constant->shape() : weight.quantized->codes.shape();
@@ -68,12 +68,14 @@ std::vector<float> patches(const Graph& graph, const Layer& layer, const Tensor&
     return (size[d] + before[d] + after[d] - dilation[d] * (window[d] - 1) - 1) / stride[d] + 1;
   };
   const std::int64_t channels = shape[1], plane = size[0] * size[1], rows = shape[0] * extent(0) * extent(1);
-  std::vector<float> out(static_cast<std::size_t>(rows * layer.reduction), 0.0f);
+  const auto step = static_cast<std::int64_t>(every);
+  std::vector<float> out(static_cast<std::size_t>((rows + step - 1) / step * layer.reduction), 0.0f);
   float* to = out.data();
   const float* from = input.values<float>().data();
   for (std::int64_t n = 0; n < shape[0]; ++n) {
     for (std::int64_t y = 0; y < extent(0); ++y) {
       for (std::int64_t x = 0; x < extent(1); ++x) {
+        if (every > 1 && ((n * extent(0) + y) * extent(1) + x) % step != 0) continue;
         for (std::int64_t c = 0; c < channels; ++c) {
           for (std::int64_t i = 0; i < window[0]; ++i) {
             const std::int64_t row = y * stride[0] - before[0] + i * dilation[0];

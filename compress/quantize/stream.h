@@ -15,8 +15,9 @@ namespace ctk::quantization {
 // Whether input_rows() knows the layer: products, and convolutions without groups.
 bool has_rows(const graph::Graph& graph, const graph::Layer& layer);
 bool is_product(const graph::Graph& graph, const graph::Layer& layer);
-// [rows, reduction]: [.., K] as it lies; a convolution's patches.
-std::vector<float> patches(const graph::Graph& graph, const graph::Layer& layer, const Tensor& input);
+// A convolution's patches, one for each output place: [places, reduction]; the first of every so many.
+std::vector<float> patches(const graph::Graph& graph, const graph::Layer& layer, const Tensor& input,
+                           std::size_t every = 1);
 
 // The network run up to some place: the values that later nodes still read, of every sample.
 class Stream {

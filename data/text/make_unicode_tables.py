@@ -7,6 +7,7 @@ composition pairs, which it does not tell, come from Python's unicodedata for th
 """
 
 import pathlib
+import struct
 import unicodedata
 
 import tokenizers
@@ -69,6 +70,14 @@ def bert(**switches):
     return normalizers.BertNormalizer(**{**off, **switches})
 
 
+def joining():
+    """Characters that are one grapheme with the letter before them: a map for "a" alone then takes both away."""
+    units = [1 << 31] * 768      # the root's children stand at 256 ^ byte, the text of "a" is named at 512
+    units[0], units[256 ^ 97] = 256 << 10, (256 ^ 97 ^ 512) << 10 | 1 << 8 | 97
+    normalizer = normalizers.Precompiled(struct.pack("<769I", 4 * 768, *units) + b"X\0")
+    return {c for c in CODE_POINTS if normalizer.normalize_str("a" + chr(c)) == "X"}
+
+
 def main():
     assert unicodedata.unidata_version == "14.0.0"
     hangul = range(0xAC00, 0xD7A4)
@@ -99,6 +108,7 @@ def main():
         "// What BertNormalizer puts spaces around.\n" + spans("kChinese", set(changed(bert(handle_chinese_chars=True)))),
         "// Accents that BertNormalizer strips after NFD.\n" + spans("kNonspacing", stripped),
         "// Marks that StripAccents drops.\n" + spans("kMark", [c for c in accents if accents[c] == ""]),
+        "// What is one grapheme with the character before it.\n" + spans("kJoining", joining()),
         "// Lower case, one character at a time.\n" + strings("kLower", changed(normalizers.Lowercase())),
         "// Full canonical decompositions, Hangul left out.\n" + strings("kCanonical", nfd),
         "// Full compatibility decompositions where they differ from the canonical.\n"

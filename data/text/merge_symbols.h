@@ -27,9 +27,14 @@ inline void append_symbol(std::vector<Symbol>& symbols, std::int64_t id, std::si
   symbols.push_back({id, begin, end, at - 1, -1, true});
 }
 
+struct IgnoreFound {
+  void operator()(const Symbol&, const Symbol&, std::int64_t) const {}
+};
+
 // joint_of(left, right) -> Joint. Symbols that were joined to the left are no longer alive.
-template <class JointOf>
-void merge_symbols(std::vector<Symbol>& symbols, const JointOf& joint_of) {
+// on_found(left, right, id) is called for each pair that could be joined, when it comes to stand side by side.
+template <class JointOf, class OnFound = IgnoreFound>
+void merge_symbols(std::vector<Symbol>& symbols, const JointOf& joint_of, const OnFound& on_found = {}) {
   struct Entry {
     double rank;
     std::int64_t at, id;
@@ -38,7 +43,9 @@ void merge_symbols(std::vector<Symbol>& symbols, const JointOf& joint_of) {
   std::vector<Entry> found;
   const auto look = [&](std::int64_t at) {
     const Symbol& left = symbols[static_cast<std::size_t>(at)];
-    const Joint joint = joint_of(left, symbols[static_cast<std::size_t>(left.next)]);
+    const Symbol& right = symbols[static_cast<std::size_t>(left.next)];
+    const Joint joint = joint_of(left, right);
+    if (joint.id >= 0) on_found(left, right, joint.id);
     return Entry{joint.rank, at, joint.id};
   };
   for (std::size_t i = 0; i + 1 < symbols.size(); ++i)

@@ -6,6 +6,7 @@
 #include "data/text/byte_level.h"
 #include "data/text/components.h"
 #include "data/text/pre_tokenizer.h"
+#include "data/text/precompiled.h"
 #include "data/text/unicode.h"
 #include "data/text/utf8.h"
 
@@ -13,12 +14,6 @@ namespace ctk::data {
 namespace {
 
 using Steps = std::vector<Normalizer>;
-
-Error too_long(std::size_t from, std::size_t to) {
-  return input_error("normalizer: expected a text of " + std::to_string(from) + " bytes to become at most " +
-                     std::to_string(most_normalized(from)) + ", found " + std::to_string(to) +
-                     ". Mend the normalizer of the tokenizer file");
-}
 
 // Calls `visit` with each character and its bytes.
 template <class Visit>
@@ -94,7 +89,7 @@ Status add_replace(const JsonNode& node, Steps& steps) {
     CTK_CHECK(find(text, matches));
     std::string out;
     if (matches.size() > 0 && content.size() > most_normalized(text.size()) / matches.size())
-      return too_long(text.size(), matches.size() * content.size());
+      return normalized_too_long(text.size(), matches.size() * content.size());
     out.reserve(text.size() + matches.size() * content.size());
     std::size_t at = 0;
     for (const Match& match : matches) {
@@ -180,6 +175,7 @@ constexpr Kind kKinds[] = {{"NFC", add_form<NormalForm::nfc>},
                            {"Prepend", add_prepend},
                            {"ByteLevel", add_byte_level},
                            {"BertNormalizer", add_bert},
+                           {"Precompiled", add_precompiled},
                            {"Sequence", add_sequence}};
 
 Status add_step(const JsonNode& node, Steps& steps) {
@@ -192,11 +188,17 @@ Status add_sequence(const JsonNode& node, Steps& steps) {
 
 }  // namespace
 
+Error normalized_too_long(std::size_t from, std::size_t to) {
+  return input_error("normalizer: expected a text of " + std::to_string(from) + " bytes to become at most " +
+                     std::to_string(most_normalized(from)) + ", found " + std::to_string(to) +
+                     ". Mend the normalizer of the tokenizer file");
+}
+
 Status apply_normalizers(const std::vector<Normalizer>& steps, std::string& text) {
   const std::size_t before = text.size();
   for (const Normalizer& step : steps) {
     CTK_CHECK(step(text));
-    if (text.size() > most_normalized(before)) return too_long(before, text.size());
+    if (text.size() > most_normalized(before)) return normalized_too_long(before, text.size());
   }
   return {};
 }

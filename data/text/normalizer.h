@@ -16,6 +16,7 @@ using Normalizer = std::function<Status(std::string&)>;
 constexpr std::size_t most_normalized(std::size_t bytes) {
   return 64 * bytes + (std::size_t{1} << 20);
 }
+Error normalized_too_long(std::size_t from, std::size_t to);
 
 // The steps in order. Errors: input (a step's own; a text that grows beyond most_normalized()).
 Status apply_normalizers(const std::vector<Normalizer>& steps, std::string& text);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -44,6 +45,27 @@ Result<std::unique_ptr<TokenModel>> make_bpe(Vocabulary vocabulary,
 // joined, the leftmost first. What is no token in the end becomes its bytes' tokens <0x00> to <0xFF>, else `unknown`.
 Result<std::unique_ptr<TokenModel>> make_scored_bpe(Vocabulary vocabulary, std::vector<float> scores,
                                                     std::optional<std::int64_t> unknown, const std::string& where);
+
+// What sentencepiece says of a piece.
+enum class PieceType : std::uint8_t { normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6 };
+constexpr std::size_t kLongestPiece = 4096;  // bytes: time grows with the longest
+
+struct UnigramOptions {
+  std::string where;                    // opens messages
+  std::optional<std::int64_t> unknown;  // none: a character that the vocabulary lacks is an error
+  bool falls_back_to_bytes = false;     // unknown text becomes its bytes' tokens where there is one for each
+  bool is_sentence_piece = false;       // scores are added in single precision, unknown text is never a token
+  std::vector<PieceType> types;         // by id, or empty: all normal. Only normal and user-defined pieces are found.
+};
+// The tokens with the highest sum of scores (natural logarithms, by id), user-defined ones before any other.
+Result<std::unique_ptr<TokenModel>> make_unigram(Vocabulary vocabulary, std::vector<double> scores,
+                                                 const UnigramOptions& options);
+// SentencePiece's BPE in full: like make_scored_bpe(), but for types, of which there is one a piece, and unknown text.
+// options.unknown must be there, with falls_back_to_bytes a piece for each byte too.
+Result<std::unique_ptr<TokenModel>> make_sentence_bpe(Vocabulary vocabulary, std::vector<double> scores,
+                                                      const UnigramOptions& options);
+// Errors: input (a score that is not finite, a piece longer than kLongestPiece: "where[id]").
+Status check_scored_pieces(const Vocabulary& vocabulary, std::span<const double> scores, const std::string& where);
 
 // The longest token that starts the word, then the longest that goes on, each with `prefix` before it.
 Result<std::unique_ptr<TokenModel>> make_word_piece(Vocabulary vocabulary, const std::string& unknown,

@@ -69,20 +69,48 @@ Result<std::unique_ptr<TokenModel>> read_word_level(const JsonNode& node) {
   return make_word_level(std::move(vocabulary), unknown, node.where());
 }
 
+// "vocab": [["<unk>", 0.0], ["\u2581the", -3.2]...], by id.
+Result<std::unique_ptr<TokenModel>> read_unigram(const JsonNode& node) {
+  UnigramOptions options;
+  options.where = node.where();
+  CTK_TRY(options.falls_back_to_bytes, node.flag("byte_fallback", false));
+  if (const JsonNode unknown = node.child("unk_id"); !unknown.is_absent()) {
+    CTK_TRY(options.unknown, unknown.integer());
+  }
+  const JsonNode list = node.child("vocab");
+  if (!list.is_array() || list.size() == 0) return list.expected("an array of tokens and scores");
+  Vocabulary vocabulary;
+  std::vector<double> scores;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const JsonNode pair = list.at(i);
+    if (!pair.is_array() || pair.size() != 2) return pair.expected("a token and its score");
+    CTK_TRY(const std::string token, pair.at(0).text());
+    CTK_CHECK(vocabulary.add(token, static_cast<std::int64_t>(i), list.where()));
+    CTK_TRY(const double score, pair.at(1).number());
+    scores.push_back(score);
+  }
+  return make_unigram(std::move(vocabulary), std::move(scores), options);
+}
+
 struct Kind {
   std::string_view type;
   Result<std::unique_ptr<TokenModel>> (*read)(const JsonNode& node);
 };
-constexpr Kind kKinds[] = {{"BPE", read_bpe}, {"WordPiece", read_word_piece}, {"WordLevel", read_word_level}};
+constexpr Kind kKinds[] = {
+    {"BPE", read_bpe}, {"WordPiece", read_word_piece}, {"WordLevel", read_word_level}, {"Unigram", read_unigram}};
 
 }  // namespace
 
 Result<std::unique_ptr<TokenModel>> read_token_model(const JsonNode& section) {
   if (!section.is_object()) return section.expected("an object");
-  // Files of old name no type: merges mean BPE, a prefix WordPiece.
+  // Files of old name no type: merges mean BPE, a prefix WordPiece, a list Unigram.
   const bool has_merges = !section.child("merges").is_absent();
   const bool has_prefix = !section.child("continuing_subword_prefix").is_absent();
-  CTK_TRY(const std::string type, section.text("type", has_merges ? "BPE" : has_prefix ? "WordPiece" : ""));
+  const bool has_scores = section.child("vocab").is_array();
+  CTK_TRY(const std::string type, section.text("type", has_merges   ? "BPE"
+                                                       : has_prefix ? "WordPiece"
+                                                       : has_scores ? "Unigram"
+                                                                    : ""));
   std::string known;
   for (const Kind& kind : kKinds) {
     if (kind.type == type) return kind.read(section);

@@ -59,8 +59,8 @@ class Tokenizer {
   std::unique_ptr<const Body> body_;
 };
 
-// `path`: a tokenizer.json, or a folder that holds one. bos, eos and padding are read from tokenizer_config.json and
-// config.json beside it, where there are any.
+// `path`: a tokenizer.json or a tokenizer.model of sentencepiece, or a folder that holds one (the first where it holds
+// both). bos, eos and padding are read from tokenizer_config.json and config.json beside it, where there are any.
 // Errors: input (no such file, damaged JSON, unknown components, ids out of range or given twice; one message each).
 Result<std::shared_ptr<const Tokenizer>> open_tokenizer(const std::string& path);
 // The same from the text of a tokenizer.json; `where` opens messages.

@@ -1,14 +1,27 @@
 // tokenizer.json and the files beside it.
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 
 #include "core/file.h"
 #include "core/hash.h"
 #include "core/printable.h"
+#include "data/text/sentence_piece.h"
 #include "data/text/tokenizer_body.h"
 
 namespace ctk::data {
 namespace {
+
+// What stands beside a token's id.
+Status read_added_token(const JsonNode& node, AddedToken& token) {
+  CTK_TRY(token.content, node.child("content").text());
+  CTK_TRY(token.strips_left, node.flag("lstrip", false));
+  CTK_TRY(token.strips_right, node.flag("rstrip", false));
+  CTK_TRY(token.single_word, node.flag("single_word", false));
+  CTK_TRY(token.is_special, node.flag("special", false));
+  CTK_TRY(token.is_normalized, node.flag("normalized", !token.is_special));
+  return {};
+}
 
 Status read_added_tokens(const JsonNode& list, Tokenizer::Body& body) {
   if (list.is_absent()) return {};
@@ -16,13 +29,8 @@ Status read_added_tokens(const JsonNode& list, Tokenizer::Body& body) {
   for (std::size_t i = 0; i < list.size(); ++i) {
     const JsonNode node = list.at(i);
     AddedToken token;
-    CTK_TRY(token.content, node.child("content").text());
     CTK_TRY(token.id, node.child("id").integer());
-    CTK_TRY(token.strips_left, node.flag("lstrip", false));
-    CTK_TRY(token.strips_right, node.flag("rstrip", false));
-    CTK_TRY(token.single_word, node.flag("single_word", false));
-    CTK_TRY(token.is_special, node.flag("special", false));
-    CTK_TRY(token.is_normalized, node.flag("normalized", !token.is_special));
+    CTK_CHECK(read_added_token(node, token));
     CTK_CHECK(body.add(std::move(token), node.where()));
   }
   return {};
@@ -139,6 +147,10 @@ Status read_configs(const std::filesystem::path& folder, Tokenizer::Body& body) 
   return {};
 }
 
+void sort_added(Tokenizer::Body& body) {
+  std::sort(body.added.begin(), body.added.end(), [](const AddedToken& a, const AddedToken& b) { return a.id < b.id; });
+}
+
 Result<std::unique_ptr<Tokenizer::Body>> read_body(std::string_view json, const std::string& where) {
   CTK_TRY(const JsonNode root, JsonNode::parse(json, where));
   if (!root.is_object()) return root.expected("an object with a \"model\"");
@@ -151,9 +163,38 @@ Result<std::unique_ptr<Tokenizer::Body>> read_body(std::string_view json, const 
   CTK_CHECK(read_added_tokens(root.child("added_tokens"), *body));
   CTK_CHECK(read_post_processor(root.child("post_processor"), *body));
   CTK_TRY(body->decoders, read_decoders(root.child("decoder")));
-  std::sort(body->added.begin(), body->added.end(),
-            [](const AddedToken& a, const AddedToken& b) { return a.id < b.id; });
+  sort_added(*body);
   return body;
+}
+
+// Beside a tokenizer.model, tokenizer_config.json says which tokens came later and what goes around a text.
+Status read_additions(const std::filesystem::path& folder, Tokenizer::Body& body) {
+  const std::string path = (folder / "tokenizer_config.json").string();
+  if (!std::filesystem::exists(path)) return read_configs(folder, body);
+  CTK_TRY(const MappedFile file, MappedFile::open(path));
+  CTK_TRY(const JsonNode config, JsonNode::parse(file.text(), path));
+  if (const JsonNode added = config.child("added_tokens_decoder"); !added.is_absent())
+    CTK_CHECK(added.each([&](const std::string& id, const JsonNode& node) -> Status {
+      AddedToken token;
+      const auto [end, error] = std::from_chars(id.data(), id.data() + id.size(), token.id);
+      if (error != std::errc() || end != id.data() + id.size()) return node.expected("an id as key");
+      CTK_CHECK(read_added_token(node, token));
+      return body.find(token.content) == token.id ? Status() : body.add(std::move(token), node.where());
+    }));
+  sort_added(body);
+  const std::optional<std::int64_t> own[] = {body.bos, body.eos, body.padding};
+  body.bos = body.eos = body.padding = std::nullopt;
+  CTK_CHECK(read_configs(folder, body));
+  if (!body.bos) body.bos = own[0];
+  if (!body.eos) body.eos = own[1];
+  if (!body.padding) body.padding = own[2];
+  CTK_TRY(const bool adds_bos, config.flag("add_bos_token", false));
+  CTK_TRY(const bool adds_eos, config.flag("add_eos_token", false));
+  if (adds_bos && !body.bos) return config.child("add_bos_token").expected("false, since there is no BOS token");
+  if (adds_eos && !body.eos) return config.child("add_eos_token").expected("false, since there is no EOS token");
+  if (adds_bos) body.prefix.push_back(*body.bos);
+  if (adds_eos) body.suffix.push_back(*body.eos);
+  return {};
 }
 
 }  // namespace
@@ -168,13 +209,17 @@ Result<std::shared_ptr<const Tokenizer>> open_tokenizer(const std::string& path)
   std::error_code error;
   if (std::filesystem::is_directory(file, error)) {
     file /= "tokenizer.json";
+    if (!std::filesystem::exists(file, error)) file.replace_filename("tokenizer.model");
     if (!std::filesystem::exists(file, error))
       return input_error(path +
-                         ": expected a folder with a tokenizer.json, found none in it. Name the tokenizer file.");
+                         ": expected a folder with a tokenizer.json or a tokenizer.model, found neither in it. Name "
+                         "the tokenizer file.");
   }
   CTK_TRY(const MappedFile mapped, MappedFile::open(file.string()));
-  CTK_TRY(std::unique_ptr<Tokenizer::Body> body, read_body(mapped.text(), file.string()));
-  CTK_CHECK(read_configs(file.parent_path(), *body));
+  const bool is_model = file.extension() == ".model" || is_sentence_piece(mapped.text());
+  CTK_TRY(std::unique_ptr<Tokenizer::Body> body,
+          (is_model ? read_sentence_piece : read_body)(mapped.text(), file.string()));
+  CTK_CHECK(is_model ? read_additions(file.parent_path(), *body) : read_configs(file.parent_path(), *body));
   return std::shared_ptr<const Tokenizer>(std::make_shared<Tokenizer>(std::move(body)));
 }
 

@@ -153,6 +153,9 @@ bool is_nonspacing(char32_t code) {
 bool is_mark(char32_t code) {
   return code >= 0x300 && is_in(kMark, code);
 }
+bool is_joining(char32_t code) {
+  return code >= 0x300 && is_in(kJoining, code);
+}
 
 std::string to_lower(std::string_view text) {
   std::string out;

@@ -17,6 +17,7 @@ bool is_control(char32_t code);      // what BertNormalizer drops
 bool is_chinese(char32_t code);      // what BertNormalizer puts spaces around
 bool is_nonspacing(char32_t code);   // the accents that BertNormalizer drops
 bool is_mark(char32_t code);         // general category M
+bool is_joining(char32_t code);      // one grapheme with the character before it
 
 // Lower case of each character by itself. Bytes that are no UTF-8 stay.
 std::string to_lower(std::string_view text);

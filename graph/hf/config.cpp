@@ -261,7 +261,7 @@ Result<ModelConfig> read_encoder(ConfigReader& reader, const Architecture& self)
   reader.skip("tie_word_embeddings");  // of a head that is not built
   CTK_CHECK(reader.status());
   CTK_CHECK(check_encoder(c));
-  return ModelConfig{std::move(c), {}};
+  return ModelConfig{std::move(c), {}, std::nullopt};
 }
 
 // By `architectures`, else by `model_type`.
@@ -304,14 +304,18 @@ Result<ModelConfig> parse_config(std::string_view text) {
   CTK_TRY(const json object, parse_json(text, kConfigDepth));
   ConfigReader reader(object);
   CTK_TRY(const Architecture* architecture, find_architecture(reader));
-  if (const json* quantized = reader.object("quantization_config")) {
-    const auto method = quantized->find("quant_method");
-    return input_error("quantization_config: expected none, found " +
-                       (method == quantized->end() ? "one" : "method " + shown(*method)) +
-                       ". Take the checkpoint before it was quantized");
+  std::optional<QuantizationConfig> quantization;
+  if (const json* found = reader.object("quantization_config")) {
+    CTK_TRY(quantization, parse_quantization(*found));
+  }
+  for (const char* key : {"compression_config", "sparsity_config"}) {  // where older libraries put it
+    if (const json* found = reader.object(key); found != nullptr && !found->empty()) {
+      reader.fail(key, "none", shown(*found), "Save the checkpoint by a library that writes quantization_config");
+    }
   }
   require_neutral(reader, object);
   CTK_TRY(ModelConfig config, architecture->read(reader, *architecture));
+  config.quantization = std::move(quantization);
   for (const char* key : kIdle) reader.skip(key);
   std::string unknown;
   for (const std::string& key : reader.unasked()) unknown += (unknown.empty() ? "" : ", ") + printable(key);

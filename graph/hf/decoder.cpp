@@ -9,7 +9,8 @@ constexpr std::int64_t kMostRows = 8192;  // of a rotary table: 2 MB of f32 at h
 
 class DecoderBuilder {
  public:
-  DecoderBuilder(const DecoderConfig& config, const TensorLookup& lookup) : c_(config), maker_(graph_, lookup) {}
+  DecoderBuilder(const DecoderConfig& config, const TensorLookup& lookup, const CodeLookup& codes)
+      : c_(config), maker_(graph_, lookup, codes) {}
 
   Result<Graph> build() {
     graph_.name = c_.architecture;
@@ -29,9 +30,11 @@ class DecoderBuilder {
       CTK_TRY(x, add_layer("model.layers." + std::to_string(i), x));
     }
     CTK_TRY(x, norm("model.norm", x, c_.hidden_size));
-    const std::string head = c_.ties_embeddings ? "model.embed_tokens.weight" : "lm_head.weight";
-    CTK_TRY(const ValueId head_weight, maker_.weight(head, {c_.vocab_size, c_.hidden_size}));
-    x = maker_.node("lm_head", "Gemm", {x, head_weight}, {{"transB", std::int64_t{1}}});
+    if (c_.ties_embeddings) {
+      x = maker_.node("lm_head", "Gemm", {x, embedding}, {{"transB", std::int64_t{1}}});
+    } else {
+      CTK_TRY(x, maker_.linear("lm_head", x, c_.vocab_size, c_.hidden_size, false));
+    }
     Node last;
     last.name = "logits";
     last.op_type = "Unsqueeze";
@@ -161,9 +164,9 @@ Status check_decoder(const DecoderConfig& c) {
   return {};
 }
 
-Result<Graph> build_decoder(const DecoderConfig& config, const TensorLookup& lookup) {
+Result<Graph> build_decoder(const DecoderConfig& config, const TensorLookup& lookup, const CodeLookup& codes) {
   CTK_CHECK(check_decoder(config));
-  return DecoderBuilder(config, lookup).build();
+  return DecoderBuilder(config, lookup, codes).build();
 }
 
 }  // namespace ctk::graph::hf

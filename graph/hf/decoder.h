@@ -43,7 +43,8 @@ Status check_decoder(const DecoderConfig& config);
 // "model.layers.<i>.self_attn.{q,k,v,o}_proj.{weight,bias}", "....self_attn.{q,k}_norm.weight",
 // "....mlp.{gate,up,down}_proj.weight", "....{input,post_attention}_layernorm.weight", "model.norm.weight",
 // "lm_head.weight"), q and k in the half-split rotary form. What was decided stands in reader_notes.
-// Errors: those of check_decoder() and `lookup`.
-Result<Graph> build_decoder(const DecoderConfig& config, const TensorLookup& lookup);
+// Linear layers are asked of `codes` first, where it is given.
+// Errors: those of check_decoder(), `lookup` and `codes`.
+Result<Graph> build_decoder(const DecoderConfig& config, const TensorLookup& lookup, const CodeLookup& codes = {});
 
 }  // namespace ctk::graph::hf

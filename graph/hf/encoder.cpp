@@ -5,7 +5,8 @@ namespace {
 
 class EncoderBuilder {
  public:
-  EncoderBuilder(const EncoderConfig& config, const TensorLookup& lookup) : c_(config), maker_(graph_, lookup) {}
+  EncoderBuilder(const EncoderConfig& config, const TensorLookup& lookup, const CodeLookup& codes)
+      : c_(config), maker_(graph_, lookup, codes) {}
 
   Result<Graph> build() {
     graph_.name = c_.architecture;
@@ -101,9 +102,9 @@ Status check_encoder(const EncoderConfig& c) {
                      ", found " + std::to_string(c.heads) + ". Correct the configuration");
 }
 
-Result<Graph> build_encoder(const EncoderConfig& config, const TensorLookup& lookup) {
+Result<Graph> build_encoder(const EncoderConfig& config, const TensorLookup& lookup, const CodeLookup& codes) {
   CTK_CHECK(check_encoder(config));
-  return EncoderBuilder(config, lookup).build();
+  return EncoderBuilder(config, lookup, codes).build();
 }
 
 }  // namespace ctk::graph::hf

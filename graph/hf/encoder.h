@@ -20,6 +20,6 @@ Status check_encoder(const EncoderConfig& config);
 
 // Tensors by Hugging Face's names of BertModel behind `prefix`; the pooler is not part of it.
 // Errors: those of check_encoder() and `lookup`.
-Result<Graph> build_encoder(const EncoderConfig& config, const TensorLookup& lookup);
+Result<Graph> build_encoder(const EncoderConfig& config, const TensorLookup& lookup, const CodeLookup& codes = {});
 
 }  // namespace ctk::graph::hf

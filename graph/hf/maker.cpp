@@ -38,14 +38,24 @@ ValueId Maker::node(const std::string& name, const std::string& op, std::vector<
 }
 
 Result<ValueId> Maker::linear(const std::string& module, ValueId x, std::int64_t out, std::int64_t in, bool has_bias) {
-  std::vector<ValueId> inputs = {x};
-  CTK_TRY(const ValueId w, weight(module + ".weight", {out, in}));
-  inputs.push_back(w);
+  std::vector<ValueId> inputs = {x, ValueId{}};
+  std::shared_ptr<const QuantTensor> codes;
+  if (codes_) {
+    CTK_TRY(codes, codes_(module, {out, in}));
+  }
+  if (codes != nullptr) {
+    inputs[1] = graph_.add_value(module + ".weight", DType::f32);
+    graph_.value(inputs[1]).quantized = codes;
+  } else {
+    CTK_TRY(inputs[1], weight(module + ".weight", {out, in}));
+  }
   if (has_bias) {
     CTK_TRY(const ValueId bias, weight(module + ".bias", {out}));
     inputs.push_back(bias);
   }
-  return node(module, "Gemm", std::move(inputs), {{"transB", std::int64_t{1}}});
+  const ValueId y = node(module, "Gemm", std::move(inputs), {{"transB", std::int64_t{1}}});
+  if (codes != nullptr) graph_.node(graph_.value(y).producer).scheme = codes->scheme;
+  return y;
 }
 
 TokenInput add_token_input(Graph& graph, Maker& maker) {

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -15,10 +16,14 @@ namespace ctk::graph::hf {
 // The tensor a checkpoint holds under Hugging Face's name, of exactly this shape, any float type.
 // Errors: input (absent, another shape, a type we cannot compute with).
 using TensorLookup = std::function<Result<Tensor>(const std::string& name, const Shape& shape)>;
+// The codes a checkpoint holds of a linear layer's weight [out, in]; null: ask for its floats. Errors: input.
+using CodeLookup =
+    std::function<Result<std::shared_ptr<const QuantTensor>>(const std::string& module, const Shape& shape)>;
 
 class Maker {
  public:
-  Maker(Graph& graph, const TensorLookup& lookup) : graph_(graph), lookup_(lookup) {}
+  Maker(Graph& graph, const TensorLookup& lookup, const CodeLookup& codes)
+      : graph_(graph), lookup_(lookup), codes_(codes) {}
 
   // The weight as an f32 constant of that name, once. Half types are widened into memory of our own; plus_one: 1 is
   // added (norms of Gemma store w - 1).
@@ -30,7 +35,8 @@ class Maker {
   // A node named `name` with one output "<name>.output".
   ValueId node(const std::string& name, const std::string& op, std::vector<ValueId> inputs,
                NodeAttributes attributes = {}, DType dtype = DType::f32);
-  // x [T, in] * weight' + bias: Gemm on the checkpoint's [out, in] weight "<module>.weight" and "<module>.bias".
+  // x [T, in] * weight' + bias: Gemm on the checkpoint's [out, in] weight "<module>.weight" and "<module>.bias". A
+  // weight of codes is noted as such, its scheme on the node too.
   Result<ValueId> linear(const std::string& module, ValueId x, std::int64_t out, std::int64_t in, bool has_bias);
 
   std::size_t widened() const { return widened_; }
@@ -38,6 +44,7 @@ class Maker {
  private:
   Graph& graph_;
   const TensorLookup& lookup_;
+  const CodeLookup& codes_;
   std::map<std::string, ValueId> weights_;
   std::size_t widened_ = 0;
 };

@@ -1,12 +1,15 @@
 #include "graph/hf/read.h"
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include "core/printable.h"
 #include "graph/hf/checkpoint.h"
 #include "graph/hf/config.h"
+#include "graph/hf/packed_weights.h"
 
 namespace ctk::graph::hf {
 
@@ -28,22 +31,36 @@ class Reader {
 
   Result<Graph> build(ModelConfig config) {
     const TensorLookup lookup = [this](const std::string& name, const Shape& shape) { return look_up(name, shape); };
+    CodeLookup codes;
+    if (config.quantization) {
+      quantization_ = &*config.quantization;
+      codes = [this](const std::string& module, const Shape& shape) { return look_up_codes(module, shape); };
+    }
     if (auto* encoder = std::get_if<EncoderConfig>(&config.model)) {
       // Saved from a model with a head, or from the model alone.
       for (const char* prefix : {"", "bert."}) {
         if (checkpoint_.find(prefix + std::string("embeddings.word_embeddings.weight")) != nullptr)
           encoder->prefix = prefix;
       }
-      return finish(build_encoder(*encoder, lookup), config, true);
+      return finish(build_encoder(*encoder, lookup, codes), config, true);
     }
     const auto& decoder = std::get<DecoderConfig>(config.model);
-    auto graph = build_decoder(decoder, lookup);
+    auto graph = build_decoder(decoder, lookup, codes);
     if (graph && decoder.ties_embeddings) CTK_CHECK(check_tied_head(*graph));
     return finish(std::move(graph), config, false);
   }
 
  private:
   Result<Tensor> look_up(const std::string& name, const Shape& shape) {
+    if (const auto known = dequantized_.extract(name)) return std::move(known.mapped());
+    const std::string module = name.ends_with(".weight") ? name.substr(0, name.size() - 7) : "";
+    if (shape.size() == 2 && !module.empty() && holds_codes(checkpoint_, module)) {
+      if (quantization_ == nullptr) return no_configuration(module);
+      CTK_TRY(const auto weight, read_module(module, shape, "Embedding"));
+      if (weight.codes == nullptr) return weight.floats;
+      ++set_aside_["are of tables, which are read as floats: they are dequantized to float32"];
+      return dequantize(*weight.codes);
+    }
     const StoredTensor* stored = checkpoint_.find(name);
     if (stored != nullptr && stored->shape != shape) {
       return input_error(checkpoint_.folder() + ": tensor \"" + printable(name) + "\": expected shape " +
@@ -52,6 +69,66 @@ class Reader {
     }
     used_.insert(name);
     return checkpoint_.tensor(name);
+  }
+
+  Error no_configuration(const std::string& module) const {
+    return input_error(checkpoint_.folder() + "/config.json: quantization_config: expected one, as \"" +
+                       printable(module) +
+                       "\" is stored as codes, found none. Copy what quantize_config.json or "
+                       "quant_config.json says into it");
+  }
+
+  Result<CodedWeight> read_module(const std::string& module, const Shape& shape, std::string_view kind) {
+    CTK_TRY(const CodeGroup* group, group_of(*quantization_, module, kind));
+    if (group == nullptr) {
+      return input_error(checkpoint_.folder() + "/config.json: quantization_config: expected a group for \"" +
+                         printable(module) + "\", which is stored as codes, found it " +
+                         "left out or no target. Correct the lists of targets and of layers that are not quantized");
+    }
+    CTK_TRY(CodedWeight weight, read_codes(checkpoint_, *group, module, shape));
+    used_.insert(weight.tensors.begin(), weight.tensors.end());
+    if (weight.codes == nullptr) ++set_aside_[weight.reason];
+    return weight;
+  }
+
+  Result<std::shared_ptr<const QuantTensor>> look_up_codes(const std::string& module, const Shape& shape) {
+    if (!holds_codes(checkpoint_, module)) {
+      CTK_TRY(const CodeGroup* group, group_of(*quantization_, module, "Linear"));
+      const bool is_usual = module == "lm_head" && quantization_->method != "compressed-tensors";
+      if (group != nullptr && !is_usual && checkpoint_.find(module + ".weight") != nullptr) unlisted_.push_back(module);
+      return std::shared_ptr<const QuantTensor>();
+    }
+    CTK_TRY(CodedWeight weight, read_module(module, shape, "Linear"));
+    if (weight.codes != nullptr) {
+      ++schemes_[to_string(weight.codes->scheme)];
+    } else {
+      dequantized_[module + ".weight"] = std::move(weight.floats);
+    }
+    return weight.codes;
+  }
+
+  // Old writers give every coded layer a bias: one of zeros adds nothing.
+  bool is_zero_bias(const std::string& name) const {
+    if (quantization_ == nullptr || !name.ends_with(".bias")) return false;
+    if (!holds_codes(checkpoint_, name.substr(0, name.size() - 5))) return false;
+    const auto stored = checkpoint_.tensor(name);
+    if (!stored || !is_float(stored->dtype())) return false;
+    const auto floats = to_f32(*stored);
+    return floats && std::ranges::all_of(floats->values<float>(), [](float v) { return v == 0.0f; });
+  }
+
+  void note_codes(std::vector<std::string>& notes) const {
+    if (quantization_ == nullptr) return;
+    for (const auto& [scheme, count] : schemes_) {
+      notes.push_back(std::to_string(count) + " weights are the codes of the file (" + quantization_->method + ", " +
+                      scheme + ")");
+    }
+    for (const auto& [reason, count] : set_aside_) notes.push_back(std::to_string(count) + " weights " + reason);
+    if (!unlisted_.empty()) {
+      notes.push_back(std::to_string(unlisted_.size()) +
+                      " layers are stored as floats though quantization_config does not leave them out, the first \"" +
+                      printable(unlisted_[0]) + "\": they are read as floats");
+    }
   }
 
   // A tied head that is stored all the same: the embedding is what counts.
@@ -75,7 +152,7 @@ class Reader {
     std::size_t unused = 0;
     std::string first;
     for (const std::string& name : checkpoint_.names()) {
-      if (used_.contains(name) || is_idle(name, is_encoder)) continue;
+      if (used_.contains(name) || is_idle(name, is_encoder) || is_zero_bias(name)) continue;
       if (unused++ == 0) first = name;
     }
     if (unused != 0) {
@@ -85,11 +162,17 @@ class Reader {
     }
     graph->reader_notes.insert(graph->reader_notes.begin(), config.notes.begin(), config.notes.end());
     graph->reader_notes.insert(graph->reader_notes.end(), checkpoint_.notes().begin(), checkpoint_.notes().end());
+    note_codes(graph->reader_notes);
     return graph;
   }
 
   Checkpoint checkpoint_;
+  const QuantizationConfig* quantization_ = nullptr;
   std::set<std::string> used_;
+  std::map<std::string, Tensor> dequantized_;     // that no note can hold, until they are asked for
+  std::map<std::string, std::size_t> schemes_;    // weights that are codes
+  std::map<std::string, std::size_t> set_aside_;  // weights that were codes, by why they are none here
+  std::vector<std::string> unlisted_;
 };
 
 }  // namespace

@@ -105,7 +105,7 @@ Plan place_exactly(const Task& task, const Options& options) {
           const Value& value = task.values[v];
           char32_t holders = char32_t{1} << unit;
           if (value.is_output) {
-            cost += transfer_us(task, value, unit, 0);
+            cost += transfer_us(task, value, unit, 0) + return_convert_us(task, value, unit);
             holders |= 1;
           }
           if (!value.consumers.empty()) after += {static_cast<char32_t>(unit), holders};

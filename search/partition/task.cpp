@@ -165,10 +165,16 @@ double transfer_us(const Task& task, const Value& value, std::size_t from, std::
 }
 
 double convert_us(const Task& task, const Value& value, std::size_t unit, std::size_t consumer, std::size_t its_unit) {
-  if (value.producer == kOutside) return 0;
-  const std::string& written = task.nodes[value.producer].on[unit].form;
+  const bool is_outside = value.producer == kOutside;
+  const std::string& written = is_outside ? task.outside_form : task.nodes[value.producer].on[unit].form;
   const std::string& read = task.nodes[consumer].on[its_unit].form;
-  if (written == read) return 0;
+  if (written == read || (is_outside && written.empty())) return 0;
+  return task.convert_start_us + value.bytes / task.convert_bytes_per_us;
+}
+
+double return_convert_us(const Task& task, const Value& value, std::size_t unit) {
+  if (value.producer == kOutside || task.outside_form.empty()) return 0;
+  if (task.nodes[value.producer].on[unit].form == task.outside_form) return 0;
   return task.convert_start_us + value.bytes / task.convert_bytes_per_us;
 }
 
@@ -196,7 +202,12 @@ Cost cost_of(const Task& task, const std::vector<std::size_t>& unit_of) {
       arrives[consumer] = std::max(arrives[consumer], there[to]);
       waited[consumer] += us;
     }
-    if (value.is_output) bring(0);
+    if (value.is_output) {
+      bring(0);
+      const double us = return_convert_us(task, value, from);
+      cost.convert_us += us;
+      there[0] += us;
+    }
     return *std::max_element(there.begin(), there.end());
   };
   for (const Value& value : task.values) {

@@ -55,8 +55,9 @@ struct Task {
   std::vector<Node> nodes;  // in the order they run in, which must be topological
   std::vector<Value> values;
   std::vector<std::vector<Link>> links;  // [units][units], the diagonal is not read
-  // Where a reader's form differs from the producer's: each reader converts for itself.
+  // Where a reader's form differs from the producer's: each reader converts for itself, and so does the caller.
   double convert_start_us = 0, convert_bytes_per_us = 1e3;
+  std::string outside_form = {};  // of the caller's values; "": any
 };
 
 // Errors: input: no unit, a time or cost that is NaN or negative, a value that names unknown nodes or one twice, a
@@ -69,6 +70,8 @@ Status sort_nodes(Task& task);
 
 double transfer_us(const Task& task, const Value& value, std::size_t from, std::size_t to);
 double convert_us(const Task& task, const Value& value, std::size_t unit, std::size_t consumer, std::size_t its_unit);
+// What an output's conversion for the caller takes, made on `unit`.
+double return_convert_us(const Task& task, const Value& value, std::size_t unit);
 
 struct Cost {
   double compute_us = 0, transfer_us = 0, convert_us = 0, launch_us = 0;

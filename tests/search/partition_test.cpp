@@ -54,6 +54,11 @@ TEST(Partition, CountsTransfersLaunchesAndConversions) {
   EXPECT_DOUBLE_EQ(cost.convert_us, 3);
   EXPECT_DOUBLE_EQ(cost.total_us, 68);
   EXPECT_DOUBLE_EQ(cost.makespan_us, 68);  // a chain has nothing to run side by side
+  // The caller gives and takes floats: v0 to int8 takes 1 + 2, and c's result is float already.
+  task.outside_form = "float";
+  for (Node& each : task.nodes) each.on[0].form = "float";
+  EXPECT_DOUBLE_EQ(cost_of(task, {1, 1, 0}).convert_us, 6);
+  task.outside_form.clear();
   task.links[0][1].is_shared_memory = task.links[1][0].is_shared_memory = true;  // 2 x (2 + 1)
   EXPECT_DOUBLE_EQ(cost_of(task, {1, 1, 0}).transfer_us, 6);
 }
@@ -115,6 +120,7 @@ Task random_task(Random& random, std::size_t nodes, std::size_t units, std::size
   Task task;
   task.convert_start_us = 1;
   task.convert_bytes_per_us = 400;
+  task.outside_form = random.below(2) == 0 ? "float" : "";
   for (std::size_t u = 0; u < units; ++u)
     task.units.push_back({"u" + std::to_string(u), u == 0 ? "cpu" : u == 1 ? "npu" : "gpu", u * 3.0});
   task.links.assign(units, std::vector<Link>(units));

@@ -119,8 +119,8 @@ TEST(Widths, StepsFollowTheWidthOfTheGroup) {
   task.round_to = 0;
   task.max_ratio = 0.5;
   EXPECT_EQ(allowed_widths(task, 0), (Widths{8, 7, 6, 5, 4}));
-  EXPECT_EQ(allowed_widths(task, 1), (Widths{16, 14, 12, 10, 8}));
-  EXPECT_EQ(allowed_widths(task, 2), (Widths{32, 28, 24, 20, 16}));
+  EXPECT_EQ(allowed_widths(task, 1), (Widths{16, 8}));
+  EXPECT_EQ(allowed_widths(task, 2), (Widths{32, 24, 16}));
   EXPECT_EQ(allowed_widths(task, 3), (Widths{64, 56, 48, 40, 32}));
 }
 

@@ -154,11 +154,22 @@ TEST(Config, RefusesWhatChangesTheFunctionUnseen) {
   expect_error(parse(R"("final_logit_softcapping":30.0)"), {"final_logit_softcapping", "none", "found 30.0"});
   expect_error(parse(R"("rope_interleaved":true)"), {"rope_interleaved", "false", "found true"});
   expect_error(parse(R"("hidden_act":"relu2")"), {"hidden_act", "\"relu2\""});
-  expect_error(parse(R"("quantization_config":{"quant_method":"gptq","bits":4})"), {"quantization_config", "\"gptq\""});
+  expect_error(parse(R"("quantization_config":{"quant_method":"fp8"})"),
+               {"quantization_config.quant_method", "\"fp8\""});
+  expect_error(parse(R"("compression_config":{"format":"pack-quantized"})"),
+               {"compression_config", "quantization_config"});
   expect_error(parse_as("Qwen2ForCausalLM", "qwen2", R"("attention_bias":true)"),
                {"attention_bias", "Qwen2ForCausalLM"});
   EXPECT_TRUE(
       parse(R"("residual_multiplier":1.0,"final_logit_softcapping":null,"rope_interleaved":false)").has_value());
+}
+
+TEST(Config, CarriesHowWeightsAreCoded) {
+  const auto config = parse(R"("quantization_config":{"quant_method":"gptq","bits":4,"group_size":128})");
+  ASSERT_TRUE(config.has_value()) << config.error().message;
+  ASSERT_TRUE(config->quantization.has_value());
+  EXPECT_EQ(config->quantization->method, "gptq");
+  EXPECT_FALSE(parse()->quantization.has_value());
 }
 
 TEST(Config, NamesKeysItDidNotRead) {
