@@ -12,7 +12,6 @@ using enum ValueKind;
 constexpr double kAny = std::numeric_limits<double>::max();
 constexpr double kAboveZero = std::numeric_limits<double>::min();  // the least number that divides
 constexpr double kMost = 1e12;                                     // of counts
-constexpr std::string_view kTrainer = "the trainer";
 constexpr std::string_view kText = "the language-model reader";
 
 // path, kind, least, most, default, names, needs, what

@@ -11,8 +11,6 @@
 namespace ctk::pipeline {
 namespace {
 
-constexpr std::string_view kTrainer = "the trainer";
-
 constexpr NameRow kStages[] = {
     {"distill", "", "train the model towards a teacher's outputs"},
     {"prune", "", "remove channels, with what is coupled to them"},

@@ -226,9 +226,36 @@ TEST(Config, RefusesWhatThisBuildLacksBeforeWork) {
   EXPECT_SAYS(status.error().message,
               "quantizer \"awq\" needs the AWQ quantizer, which this version does not have yet");
   EXPECT_SAYS(status.error().message, "scheme \"w3a8_c\" needs kernels for weights of this width");
-  const auto pruned = parsed(replaced(kGood, "stages:\n", "stages:\n  - prune: {macs: 0.7}\n"));
-  ASSERT_TRUE(pruned) << pruned.error().message;
-  EXPECT_SAYS(require_available(*pruned).error().message, "stage \"prune\" needs the trainer");
+}
+
+TEST(Config, EverySectionThatTrainsTakesTheSameKeys) {
+  const auto train = [](const std::string& stage, const std::string& keys) {
+    return replaced(kGood, "stages:\n",
+                    "stages:\n  - " + stage + ": {" + (stage == "prune" ? "macs: 0.7, finetune: {" : "") + keys +
+                        (stage == "prune" ? "}}\n" : "}\n"));
+  };
+  const std::string data = "data:\n  train: {path: train.npz}\n";
+  for (const std::string stage : {"distill", "prune", "finetune"}) {
+    const auto config = parsed(replaced(train(stage,
+                                              "teacher: t.onnx, epochs: 3, optimizer: adamw, schedule: step, "
+                                              "clip_norm: 1, ema: 0.5, batch_norm: false"),
+                                        "data:\n", data));
+    ASSERT_TRUE(config) << config.error().message;
+    const std::optional<TrainConfig>& found = stage == "distill" ? config->distill
+                                              : stage == "prune" ? config->prune->finetune
+                                                                 : config->finetune;
+    ASSERT_TRUE(found) << stage;
+    EXPECT_EQ(found->epochs, 3);
+    EXPECT_EQ(found->optimizer, "adamw");
+    EXPECT_EQ(found->schedule, "step");
+    EXPECT_EQ(found->clip_norm, 1.0);
+    EXPECT_EQ(found->ema, 0.5);
+    EXPECT_FALSE(found->batch_norm);
+    EXPECT_EQ(found->learning_rate, 0.02);  // the default
+    EXPECT_SAYS(refusal(replaced(train(stage, "teacher: t.onnx, optimizer: lion"), "data:\n", data)),
+                "expected sgd, adam or adamw, found \"lion\"");
+  }
+  EXPECT_SAYS(refusal(replaced(train("distill", "epochs: 3"), "data:\n", data)), "Add the key \"teacher\"");
 }
 
 TEST(Config, FingerprintFollowsValuesAndNotSpelling) {

@@ -175,6 +175,42 @@ def test_without_a_trainer_everything_else_runs_and_the_message_says_how_to_get_
     assert run("run", job.folder / "pipeline.yaml").returncode == 0
 
 
+def perturbed_checkpoint(source, target, share):
+    """The checkpoint folder again, with so many standard deviations of noise in every matrix."""
+    target.mkdir()
+    for name in ("config.json", "tokenizer.json"):
+        shutil.copy2(source / name, target / name)
+    file = bytearray((source / "model.safetensors").read_bytes())
+    begin = 8 + int.from_bytes(file[:8], "little")
+    rng = np.random.default_rng(3)
+    for name, info in sorted(json.loads(file[8:begin]).items()):
+        if name == "__metadata__" or len(info["shape"]) != 2:
+            continue
+        first, last = (begin + at for at in info["data_offsets"])
+        values = np.frombuffer(file[first:last], np.float32)
+        file[first:last] = (values + share * values.std() * rng.normal(size=values.shape)).astype(np.float32).tobytes()
+    (target / "model.safetensors").write_bytes(file)
+
+
+def test_a_perturbed_language_model_learns_from_the_original(job, trainer, shared_data):
+    """16 steps of 8 lines; the model takes one line at a time, padding is nowhere."""
+    source = shared_data / "stories260k"
+    perturbed_checkpoint(source, job.folder / "net", 0.3)
+    lines = {"lines": True, "bos": True, "context": 64}
+    evaluate = {"path": str(source / "tinystories_eval.txt"), "metric": "perplexity", **lines}
+    config = {"model": "net", "output": "out", "seed": 0, "threads": 1,
+              "data": {"train": {"path": str(source / "stories_calib_generated.txt"), **lines},
+                       "select": {**evaluate, "samples": 4}, "evaluate": {**evaluate, "skip": 4}},
+              "stages": [{"distill": {"teacher": str(source), "epochs": 2, "batch_size": 8, "optimizer": "adamw",
+                                      "learning_rate": 0.001, "temperature": 1}},
+                         {"export": {"formats": ["bundle"]}}, VALIDATE]}
+    (job.folder / "pipeline.yaml").write_text(json.dumps(config))
+    outcome = job.run()
+    assert outcome.code == 0, outcome.err
+    metric = job.report()["metric"]
+    assert metric["final"] < 0.5 * metric["baseline"], metric   # the original: about 5
+
+
 @pytest.mark.slow
 def test_one_epoch_with_a_teacher_mends_a_perturbed_resnet20(job, trainer, shared_data):
     """ResNet-20 with a tenth of noise in its weights, ResNet-56 as teacher, 4,000 pictures once."""
