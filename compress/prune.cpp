@@ -11,6 +11,7 @@
 #include "compress/prune/repair.h"
 #include "compress/prune/widths.h"
 #include "compress/session.h"
+#include "compress/train_stage.h"
 
 namespace ctk::pipeline {
 namespace {
@@ -79,6 +80,11 @@ bool has_curves(const Session& session) {
 }
 bool repairs(const Session& session) {
   return session.config.prune->repair.value_or(true) && session.splits.calibrate.has_value();
+}
+
+// About seven points a layer.
+std::int64_t curve_work(const Session& session) {
+  return has_curves(session) ? 7 * static_cast<std::int64_t>(graph::layers_of(session.model.graph).size()) : 0;
 }
 
 pruning::WidthTask task_of(const PruneConfig& config, const Coupling& coupling, const pruning::MacsCount& macs,
@@ -152,6 +158,10 @@ Result<ChangedNetwork> prune(Session& session) {
       repaired.push_back(
           {{"name", line.name}, {"before", figure(line.error_before)}, {"after", figure(line.error_after)}});
   }
+  std::string trained;
+  if (config.finetune) {
+    CTK_TRY(cut, fine_tune(session, cut, *config.finetune, "prune", &trained));
+  }
   const json notes{{"method", config.method},
                    {"ratios", has_curves(session)         ? "sensitivity"
                               : config.ratios == "global" ? "global"
@@ -159,7 +169,8 @@ Result<ChangedNetwork> prune(Session& session) {
                    {"macs_before", macs.whole()},
                    {"macs_after", macs.of(removed)},
                    {"groups", to_json(coupling, wanted, widths, curves)},
-                   {"repaired", std::move(repaired)}};
+                   {"repaired", std::move(repaired)},
+                   {"finetune", trained.empty() ? json() : json::parse(trained, nullptr, false)}};
   return ChangedNetwork{std::move(cut), notes.dump()};
 }
 
@@ -184,8 +195,8 @@ Status report_notes(Session& session, const std::string& text) {
 }  // namespace
 
 std::int64_t prune_work(const Session& session) {
-  // About seven points a layer.
-  return has_curves(session) ? 7 * static_cast<std::int64_t>(graph::layers_of(session.model.graph).size()) : 0;
+  const std::optional<TrainConfig>& finetune = session.config.prune->finetune;
+  return curve_work(session) + (finetune ? train_work(session, *finetune) : 0);
 }
 
 Status prepare_prune(const Session& session) {
@@ -217,6 +228,10 @@ Status run_prune(Session& session, bool& cached) {
   std::string notes;
   std::vector<std::string> extra{std::to_string(session.config.seed)};
   if (session.splits.score) extra.push_back("score=" + session.splits.score->fingerprint);
+  if (const auto& finetune = session.config.prune->finetune) {
+    CTK_TRY(const auto depends, training_depends(session, *finetune));
+    extra.insert(extra.end(), depends.begin(), depends.end());
+  }
   const Status status = run_network_stage(
       session, "prune", extra, session.config.prune->gate, [&] { return prune(session); }, cached, notes);
   if (!notes.empty()) CTK_CHECK(report_notes(session, notes));

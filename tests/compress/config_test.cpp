@@ -226,9 +226,22 @@ TEST(Config, RefusesWhatThisBuildLacksBeforeWork) {
   EXPECT_SAYS(status.error().message,
               "quantizer \"awq\" needs the AWQ quantizer, which this version does not have yet");
   EXPECT_SAYS(status.error().message, "scheme \"w3a8_c\" needs kernels for weights of this width");
-  const auto pruned = parsed(replaced(kGood, "stages:\n", "stages:\n  - prune: {macs: 0.7}\n"));
+}
+
+TEST(Config, PruneTakesOneAimThatLeavesSomething) {
+  const auto with_prune = [](const std::string& keys) {
+    return replaced(kGood, "stages:\n", "stages:\n  - prune: {" + keys + "}\n");
+  };
+  const auto pruned = parsed(with_prune("macs: 0.7, round_to: 8"));
   ASSERT_TRUE(pruned) << pruned.error().message;
-  EXPECT_SAYS(require_available(*pruned).error().message, "stage \"prune\" needs the trainer");
+  EXPECT_TRUE(require_available(*pruned));
+  EXPECT_EQ(pruned->prune->round_to, 8);
+  EXPECT_FALSE(pruned->prune->repair.has_value());
+  EXPECT_SAYS(refusal(with_prune("method: l1")), "expected macs (share kept) or pruning_ratio");
+  EXPECT_SAYS(refusal(with_prune("macs: 0.5, pruning_ratio: 0.5")), "expected either macs or pruning_ratio");
+  EXPECT_SAYS(refusal(with_prune("pruning_ratio: 1")), "expected a share below 1");
+  EXPECT_SAYS(refusal(with_prune("macs: 0.5, ratios: fair")), "expected auto, uniform, global or sensitivity");
+  EXPECT_SAYS(refusal(with_prune("macs: 0.5, round_to: x")), "expected auto or a count of channels");
 }
 
 TEST(Config, FingerprintFollowsValuesAndNotSpelling) {
