@@ -61,9 +61,11 @@ std::size_t batch_size(const graph::Graph& graph, const data::Split& split) {
   return std::clamp<std::size_t>(split.count(), 1, std::min(kMostBatch, fitting));
 }
 
-Status for_each_batch(const graph::Graph& graph, const data::Split& split, const graph::ValueObserver& observer,
-                      const std::vector<graph::ValueId>& keep, const BatchVisitor& each) {
-  const std::size_t step = batch_size(graph, split);
+namespace {
+
+Status for_each_batch_of(std::size_t step, const graph::Graph& graph, const data::Split& split,
+                         const graph::ValueObserver& observer, const std::vector<graph::ValueId>& keep,
+                         const BatchVisitor& each) {
   std::unique_ptr<runtime::CpuExecutor> executor;
   for (std::size_t first = 0; first < split.count(); first += step) {
     CTK_CHECK(check_interrupt());
@@ -82,6 +84,22 @@ Status for_each_batch(const graph::Graph& graph, const data::Split& split, const
     }
   }
   return {};
+}
+
+// A network of other widths may take other batches: what it is compared with says how many samples went together.
+std::size_t batch_beside(const OutputCache* reference, const graph::Graph& graph, const data::Split& split) {
+  if (reference != nullptr && reference->count() > 0 && !reference->batch(0).shape().empty()) {
+    const auto step = static_cast<std::size_t>(reference->batch(0).shape()[0]);
+    if (step > 0 && (split.count() + step - 1) / step == reference->count()) return step;
+  }
+  return batch_size(graph, split);
+}
+
+}  // namespace
+
+Status for_each_batch(const graph::Graph& graph, const data::Split& split, const graph::ValueObserver& observer,
+                      const std::vector<graph::ValueId>& keep, const BatchVisitor& each) {
+  return for_each_batch_of(batch_size(graph, split), graph, split, observer, keep, each);
 }
 
 Status OutputCache::add(const Tensor& output) {
@@ -148,23 +166,25 @@ Result<Evaluation> evaluate(const graph::Graph& graph, const data::Split& split,
   if (info != nullptr) own.emplace(*info);
   data::MetricSum agreement(*agreement_info), kl(*kl_info), sqnr(*sqnr_info);
   std::size_t number = 0;
-  CTK_CHECK(for_each_batch(
-      graph, split, {}, {}, [&](const std::vector<Tensor>& outputs, const data::Batch& batch, std::size_t) -> Status {
-        const TensorView expected = reference != nullptr ? reference->batch(number).view() : TensorView{};
-        std::vector<std::int64_t> next;
-        if (info != nullptr && info->needs_tokens) {
-          CTK_TRY(next, data::next_tokens(batch.inputs[0]));
-        }
-        if (own) CTK_CHECK(own->add(outputs[0].view(), next.empty() ? batch.labels : next, expected));
-        if (reference != nullptr) {
-          CTK_CHECK(agreement.add(outputs[0].view(), {}, expected));
-          CTK_CHECK(kl.add(outputs[0].view(), {}, expected));
-          CTK_CHECK(sqnr.add(outputs[0].view(), {}, expected));
-        }
-        if (kept != nullptr) CTK_CHECK(kept->add(outputs[0]));
-        ++number;
-        return {};
-      }));
+  CTK_CHECK(for_each_batch_of(batch_beside(reference, graph, split), graph, split, {}, {},
+                              [&](const std::vector<Tensor>& outputs, const data::Batch& batch, std::size_t) -> Status {
+                                const TensorView expected =
+                                    reference != nullptr ? reference->batch(number).view() : TensorView{};
+                                std::vector<std::int64_t> next;
+                                if (info != nullptr && info->needs_tokens) {
+                                  CTK_TRY(next, data::next_tokens(batch.inputs[0]));
+                                }
+                                if (own)
+                                  CTK_CHECK(own->add(outputs[0].view(), next.empty() ? batch.labels : next, expected));
+                                if (reference != nullptr) {
+                                  CTK_CHECK(agreement.add(outputs[0].view(), {}, expected));
+                                  CTK_CHECK(kl.add(outputs[0].view(), {}, expected));
+                                  CTK_CHECK(sqnr.add(outputs[0].view(), {}, expected));
+                                }
+                                if (kept != nullptr) CTK_CHECK(kept->add(outputs[0]));
+                                ++number;
+                                return {};
+                              }));
   Evaluation result;
   if (own) {
     CTK_TRY(result.metric, own->value());

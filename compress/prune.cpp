@@ -82,6 +82,11 @@ bool repairs(const Session& session) {
   return session.config.prune->repair.value_or(true) && session.splits.calibrate.has_value();
 }
 
+// About seven points a layer.
+std::int64_t curve_work(const Session& session) {
+  return has_curves(session) ? 7 * static_cast<std::int64_t>(graph::layers_of(session.model.graph).size()) : 0;
+}
+
 pruning::WidthTask task_of(const PruneConfig& config, const Coupling& coupling, const pruning::MacsCount& macs,
                            const Wanted& wanted) {
   pruning::WidthTask task{coupling, macs, {}, wanted.is_wanted, config.max_ratio, config.round_to, config.macs, {}};
@@ -153,6 +158,10 @@ Result<ChangedNetwork> prune(Session& session) {
       repaired.push_back(
           {{"name", line.name}, {"before", figure(line.error_before)}, {"after", figure(line.error_after)}});
   }
+  std::string trained;
+  if (config.finetune) {
+    CTK_TRY(cut, fine_tune(session, cut, *config.finetune, "prune", &trained));
+  }
   const json notes{{"method", config.method},
                    {"ratios", has_curves(session)         ? "sensitivity"
                               : config.ratios == "global" ? "global"
@@ -160,21 +169,9 @@ Result<ChangedNetwork> prune(Session& session) {
                    {"macs_before", macs.whole()},
                    {"macs_after", macs.of(removed)},
                    {"groups", to_json(coupling, wanted, widths, curves)},
-                   {"repaired", std::move(repaired)}};
+                   {"repaired", std::move(repaired)},
+                   {"finetune", trained.empty() ? json() : json::parse(trained, nullptr, false)}};
   return ChangedNetwork{std::move(cut), notes.dump()};
-}
-
-// What is cut, trained on where the file asks for it.
-Result<ChangedNetwork> prune_and_train(Session& session) {
-  CTK_TRY(ChangedNetwork changed, prune(session));
-  const std::optional<TrainConfig>& finetune = session.config.prune->finetune;
-  if (!finetune) return changed;
-  std::string training;
-  CTK_TRY(changed.graph, fine_tune(session, changed.graph, *finetune, "prune.finetune", &training));
-  json notes = json::parse(changed.notes);
-  notes["finetune"] = json::parse(training, nullptr, false);
-  changed.notes = notes.dump();
-  return changed;
 }
 
 exporter::Figure figure_of(const json& value) {
@@ -198,11 +195,8 @@ Status report_notes(Session& session, const std::string& text) {
 }  // namespace
 
 std::int64_t prune_work(const Session& session) {
-  const auto& finetune = session.config.prune->finetune;
-  const std::int64_t training = finetune ? train_work(session, *finetune) : 0;
-  // About seven points a layer.
-  return training +
-         (has_curves(session) ? 7 * static_cast<std::int64_t>(graph::layers_of(session.model.graph).size()) : 0);
+  const std::optional<TrainConfig>& finetune = session.config.prune->finetune;
+  return curve_work(session) + (finetune ? train_work(session, *finetune) : 0);
 }
 
 Status prepare_prune(const Session& session) {
@@ -239,7 +233,7 @@ Status run_prune(Session& session, bool& cached) {
     extra.insert(extra.end(), depends.begin(), depends.end());
   }
   const Status status = run_network_stage(
-      session, "prune", extra, session.config.prune->gate, [&] { return prune_and_train(session); }, cached, notes);
+      session, "prune", extra, session.config.prune->gate, [&] { return prune(session); }, cached, notes);
   if (!notes.empty()) CTK_CHECK(report_notes(session, notes));
   return status;
 }

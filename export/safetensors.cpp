@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <ranges>
 
 #include "core/file.h"
@@ -15,6 +16,7 @@
 #include "graph/hf/json.h"
 #include "graph/hf/packed_weights.h"
 #include "graph/hf/read.h"
+#include "graph/layer.h"
 
 namespace ctk::exporter {
 namespace {
@@ -245,7 +247,48 @@ Result<std::string> weights_file(const Modules& modules, const Checkpoint& check
   return file.bytes();
 }
 
-Result<std::string> config_text(const Modules& modules, const std::string& model) {
+// One number for the whole model, or the configuration cannot say it.
+Status agree(std::optional<std::int64_t>& known, std::int64_t found, const std::string& what) {
+  if (!known) known = found;
+  if (*known == found) return {};
+  return input_error("safetensors: expected one " + what + " for all layers, since config.json holds one, found " +
+                     std::to_string(*known) + " and " + std::to_string(found) +
+                     ". Prune with ratios: uniform, or choose another format");
+}
+
+// Heads and width of the MLP as the graph has them: pruning makes them fewer than the source's configuration says.
+Status state_sizes(const Graph& graph, Json& config) {
+  std::optional<std::int64_t> heads, kv_heads, width;
+  for (graph::NodeId id : graph.order()) {
+    const Node& node = graph.node(id);
+    if (node.op == graph::Op::Attention && node.attributes.find("q_num_heads") != nullptr) {
+      CTK_CHECK(agree(heads, node.attributes.get_int("q_num_heads", 0), "number of attention heads"));
+      CTK_CHECK(agree(kv_heads, node.attributes.get_int("kv_num_heads", 0), "number of key and value heads"));
+    }
+    const auto layer = graph::layer_of(graph, id);
+    if (!layer || !(node.name.ends_with("mlp.gate_proj") || node.name.ends_with("intermediate.dense"))) continue;
+    CTK_CHECK(agree(width, layer->channels, "width of the MLP"));
+  }
+  const auto number = [&](const char* key) {
+    return config.contains(key) && config[key].is_number_integer() ? config[key].get<std::int64_t>() : -1;
+  };
+  if (width && config.contains("intermediate_size")) config["intermediate_size"] = *width;
+  const std::int64_t before = number("num_attention_heads");
+  if (!heads || before <= 0 || before == *heads) return {};
+  const bool is_decoder = config.contains("num_key_value_heads") || config.contains("rope_theta");
+  if (!is_decoder) {
+    return input_error("safetensors: expected the " + std::to_string(before) +
+                       " attention heads of config.json, found " + std::to_string(*heads) +
+                       ": this kind of model has no key for the size of a head. Leave the " +
+                       "query layers out of pruning with `ignore`, or choose another format");
+  }
+  if (!config.contains("head_dim")) config["head_dim"] = number("hidden_size") / before;
+  config["num_attention_heads"] = *heads;
+  config["num_key_value_heads"] = *kv_heads;
+  return {};
+}
+
+Result<std::string> config_text(const Graph& graph, const Modules& modules, const std::string& model) {
   CTK_TRY(const std::string text, read_text(model + "/config.json"));
   Json config = Json::parse(text, nullptr, false);
   if (!config.is_object()) return input_error(model + "/config.json: expected a JSON object. Download it again");
@@ -255,6 +298,7 @@ Result<std::string> config_text(const Modules& modules, const std::string& model
     config[config.contains("dtype") ? "dtype" : "torch_dtype"] = "float32";
   }
   if (modules.unties_head()) config["tie_word_embeddings"] = false;
+  CTK_CHECK(state_sizes(graph, config));
   return config.dump(2) + "\n";
 }
 
@@ -280,7 +324,7 @@ Result<Written> write_safetensors(const Graph& graph, const std::string& model) 
   CTK_TRY(const Checkpoint checkpoint, source_of(model));
   CTK_TRY(const Modules modules, Modules::of(graph, checkpoint));
   Written written;
-  CTK_TRY(std::string config, config_text(modules, model));
+  CTK_TRY(std::string config, config_text(graph, modules, model));
   CTK_TRY(std::string weights, weights_file(modules, checkpoint));
   written.files = {{std::string(kSafetensorsFile), std::move(weights)},
                    {std::string(kSafetensorsOthers[0]), std::move(config)}};

@@ -71,9 +71,8 @@ LinearMap rows_of(const LinearMap& map, const std::vector<std::int64_t>& rows) {
   return part;
 }
 
-bool can_have_bias(const Graph& graph, const Layer& layer) {
-  if (graph.node(layer.node).op == graph::Op::MatMul) return false;
-  if (!layer.bias.is_valid()) return true;
+bool has_own_bias(const Graph& graph, const Layer& layer) {
+  if (!layer.bias.is_valid()) return false;
   const graph::Value& bias = graph.value(layer.bias);
   return bias.consumers.size() == 1 && static_cast<std::int64_t>(bias.constant->size()) == layer.channels;
 }
@@ -82,14 +81,9 @@ void set_map(Graph& graph, const Layer& layer, const LinearMap& map) {
   const Shape shape = graph.value(layer.weight).constant->shape();
   const std::vector<float> stored = quantization::from_rows<float>(layer, map.weights);
   graph.value(layer.weight).constant = Tensor::of<float>(shape, stored);
-  if (!can_have_bias(graph, layer)) return;
-  if (layer.bias.is_valid()) {
-    const Shape bias_shape = graph.value(layer.bias).constant->shape();
-    graph.value(layer.bias).constant = Tensor::of<float>(bias_shape, map.intercept);
-  } else if (std::ranges::any_of(map.intercept, [](float b) { return b != 0.0f; })) {
-    const std::string name = graph.unique_name(graph.value(layer.weight).name + ".bias");
-    graph.set_input(layer.node, 2, graph.add_constant(name, Tensor::of<float>({layer.channels}, map.intercept)));
-  }
+  if (!has_own_bias(graph, layer)) return;
+  const Shape bias_shape = graph.value(layer.bias).constant->shape();
+  graph.value(layer.bias).constant = Tensor::of<float>(bias_shape, map.intercept);
 }
 
 }  // namespace ctk::pruning

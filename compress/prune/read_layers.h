@@ -23,9 +23,10 @@ std::vector<std::size_t> columns_of(const graph::Coupling& coupling, const graph
 LinearMap map_of(const graph::Graph& graph, const graph::Layer& layer);
 // Rows of a map.
 LinearMap rows_of(const LinearMap& map, const std::vector<std::int64_t>& rows);
-// Whether the layer has a bias of its own, or can get one.
-bool can_have_bias(const graph::Graph& graph, const graph::Layer& layer);
-// Gives the layer these numbers; a Conv or Gemm without a bias gets one when some intercept is not 0.
+// Whether the layer has a bias, one number a channel, that it alone reads. None is added: formats that know a layer
+// without one could not hold it.
+bool has_own_bias(const graph::Graph& graph, const graph::Layer& layer);
+// Gives the layer these numbers; the intercept where it has a bias of its own.
 void set_map(graph::Graph& graph, const graph::Layer& layer, const LinearMap& map);
 
 }  // namespace ctk::pruning

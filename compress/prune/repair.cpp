@@ -195,7 +195,7 @@ Result<std::vector<RepairedLayer>> repair(const Coupling& coupling, const Coupli
     const RowSums& judge = held_out.rows() > 0 ? held_out : sums;
     RepairedLayer line{graph.address(fit.before.node), judge.error_of(fit.plain), 0, false};
     line.error_after = line.error_before;
-    if (const auto map = sums.solve(fit.plain.weights, options.ridge, can_have_bias(cut, fit.after))) {
+    if (const auto map = sums.solve(fit.plain.weights, options.ridge, has_own_bias(cut, fit.after))) {
       const double error = judge.error_of(*map);
       if (error < line.error_before) {
         set_map(cut, fit.after, *map);
@@ -245,7 +245,7 @@ void repair_from_sums(const Coupling& coupling, const Coupling::Units& removed, 
     const auto rows = coupling.kept(layer.weight, static_cast<std::size_t>(layer.channel_axis), mask);
     const LinearMap target = rows_of(map_of(graph, layer), rows), plain = map_of(cut, after);
     const RowSums part = known->second.of_columns(target, columns_of(coupling, layer, kept));
-    const auto map = part.solve(plain.weights, ridge, can_have_bias(cut, after));
+    const auto map = part.solve(plain.weights, ridge, has_own_bias(cut, after));
     if (map && part.error_of(*map) < part.error_of(plain)) set_map(cut, after, *map);
   }
 }

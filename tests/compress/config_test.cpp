@@ -258,6 +258,22 @@ TEST(Config, EverySectionThatTrainsTakesTheSameKeys) {
   EXPECT_SAYS(refusal(replaced(train("distill", "epochs: 3"), "data:\n", data)), "Add the key \"teacher\"");
 }
 
+TEST(Config, PruneTakesOneAimThatLeavesSomething) {
+  const auto with_prune = [](const std::string& keys) {
+    return replaced(kGood, "stages:\n", "stages:\n  - prune: {" + keys + "}\n");
+  };
+  const auto pruned = parsed(with_prune("macs: 0.7, round_to: 8"));
+  ASSERT_TRUE(pruned) << pruned.error().message;
+  EXPECT_TRUE(require_available(*pruned));
+  EXPECT_EQ(pruned->prune->round_to, 8);
+  EXPECT_FALSE(pruned->prune->repair.has_value());
+  EXPECT_SAYS(refusal(with_prune("method: l1")), "expected macs (share kept) or pruning_ratio");
+  EXPECT_SAYS(refusal(with_prune("macs: 0.5, pruning_ratio: 0.5")), "expected either macs or pruning_ratio");
+  EXPECT_SAYS(refusal(with_prune("pruning_ratio: 1")), "expected a share below 1");
+  EXPECT_SAYS(refusal(with_prune("macs: 0.5, ratios: fair")), "expected auto, uniform, global or sensitivity");
+  EXPECT_SAYS(refusal(with_prune("macs: 0.5, round_to: x")), "expected auto or a count of channels");
+}
+
 TEST(Config, FingerprintFollowsValuesAndNotSpelling) {
   const std::string base = parsed(kGood)->fingerprint();
   EXPECT_EQ(parsed(replaced(kGood, "60 kB", "60000 B"))->fingerprint(), base);

@@ -235,10 +235,10 @@ def test_pattern_that_matches_nothing(ready):
     refused(ready, CONFIG, "haed", "head")
 
 
-def test_stage_of_a_later_build(ready):
+def test_prune_without_an_aim(ready):
     ready.pipeline(calibrate={"samples": 16}, evaluate={"skip": 16, "metric": "top1", "labels": "y"},
                    stages=[{"prune": {"method": "l1"}}, {"export": {"formats": ["onnx"]}}])
-    refused(ready, CONFIG, "prune")
+    refused(ready, CONFIG, "prune", "macs", "pruning_ratio")
 
 
 def test_names_beyond_ascii_and_another_working_directory(tmp_path, compress_run):

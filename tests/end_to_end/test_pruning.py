@@ -1,5 +1,7 @@
 """Cutting channels: the written network is the one numpy makes by slicing the original's weights, run by ONNX Runtime."""
 
+import json
+
 import numpy as np
 import onnx
 import pytest
@@ -247,3 +249,36 @@ def test_a_pruned_network_goes_on_to_be_quantized(job):
     assert any(row["kept"] < row["units"] for row in report["pruned"])
     assert {row["scheme"] for row in report["layers"]} == {"w8a8_c"}
     assert report["size"]["before"] > report["size"]["after"]
+
+
+@pytest.mark.parametrize("targets", [["re:.*q_proj"], ["re:.*gate_proj"]])
+def test_a_pruned_checkpoint_says_its_own_sizes(job, shared_data, targets):
+    """config.json goes with the tensors: what Transformers computes from the folder is what the bundle gives."""
+    config = json.loads((shared_data / "stories260k/config.json").read_text())
+    job.pipeline(model=str(shared_data / "stories260k"), stages=[
+        {"prune": {"pruning_ratio": 0.25, "ratios": "uniform", "round_to": 1, "targets": targets}},
+        {"export": {"formats": ["safetensors", "bundle"]}}])
+    outcome = job.run()
+    assert outcome.code == 0, outcome.err
+    written = json.loads((job.output / "hf/config.json").read_text())
+    if "q_proj" in targets[0]:
+        assert (written["num_attention_heads"], written["num_key_value_heads"], written["head_dim"]) == (6, 3, 8)
+    else:
+        assert written["intermediate_size"] == 129
+    assert {k for k in config if written.get(k) != config[k]} <= {"num_attention_heads", "num_key_value_heads", "intermediate_size"}
+    job.pipeline(model="out/hf", output="again", stages=[{"export": {"formats": ["bundle"]}}])
+    outcome = job.run()
+    assert outcome.code == 0, outcome.err
+    assert (job.folder / "again/model.ctkb").stat().st_size == pytest.approx((job.output / "model.ctkb").stat().st_size, rel=0.02)
+
+
+def test_a_network_of_smaller_activations_is_compared_batch_by_batch(job):
+    """The cut network would take larger batches than the float one whose outputs it is held to."""
+    nodes = [conv("a", "x"), node("Relu", ["a"], ["r"]), conv("b", "r"), node("GlobalAveragePool", ["b"], ["p"]), node("Flatten", ["p"], ["y"])]
+    model = model_of(nodes, {"x": (["N", 3, 112, 112], F32)}, {"y": (["N", 4], F32)}, conv_weights(a=(32, 3, 1, 1), b=(4, 32, 1, 1)))
+    job.write(model, {"x": gaussian(60, 3, 112, 112)})
+    job.pipeline(calibrate={"samples": 20}, evaluate={"skip": 40, "metric": "kl"},
+                 stages=[{"prune": {"macs": 0.5, "repair": False}}, {"export": {"formats": ["bundle"]}}, {"validate": {}}])
+    outcome = job.run()
+    assert outcome.code == 0, outcome.err
+    assert job.report()["metric"]["final"] >= 0
