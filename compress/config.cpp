@@ -264,7 +264,7 @@ bool PipelineConfig::changes_network() const {
 }
 
 bool PipelineConfig::compares_on_select() const {
-  return changes_network() || has_stage("qat") || (search && search->finalists > 1);
+  return changes_network() || has_stage("qat") || select || (search && search->finalists > 1);
 }
 
 std::string PipelineConfig::fingerprint() const {

@@ -23,7 +23,6 @@ class Rules {
     oracles();
     text();
     idle_options();
-    idle_keys();
   }
 
  private:
@@ -87,8 +86,11 @@ class Rules {
     for (const char* stage : {"distill", "prune", "finetune", "qat"}) {
       if (has_stage(stage)) return;
     }
+    const std::string* method = values_.get<std::string>("stages.quantize.method");
+    if (method != nullptr && quantization::needs_inputs(*method)) return;
     problem("data.select",
-            "expected a stage that compares on it (distill, prune, finetune, qat, or search with finalists above 1), "
+            "expected a stage that compares on it (distill, prune, finetune, qat, search with finalists above 1, or "
+            "quantize by a method that looks at inputs), "
             "found none. Remove this split.");
   }
 
@@ -299,25 +301,6 @@ class Rules {
     if ((bits != nullptr && *bits == 8) || (list.empty() && bits == nullptr) || std::ranges::any_of(list, is_eight))
       return;
     problem(at + ".reduce_range", "expected a scheme with 8-bit weights, found none. Remove this key.");
-  }
-
-  // Keys that parse and would do nothing yet are refused before work, as names without their code are.
-  void idle_keys() {
-    const auto lacks = [&](const std::string& path, const std::string& what, const std::string& needed) {
-      const auto given = values_.values.find(path);
-      const auto section = values_.sections.find(path);
-      const bool is_value = given != values_.values.end();
-      values_.unavailable.push_back({is_value ? given->second.where : section->second.first,
-                                     is_value ? given->second.shown_path : section->second.second,
-                                     what + " needs " + needed + ", which this version does not have yet"});
-    };
-    const std::int64_t* finalists = values_.get<std::int64_t>("stages.search.finalists");
-    if (finalists != nullptr && *finalists > 1)
-      lacks("stages.search.finalists", "finalists: " + std::to_string(*finalists),
-            "the comparison of whole candidates");
-    const std::string* groups = values_.get<std::string>("stages.search.groups");
-    if (groups != nullptr && *groups == "none")
-      lacks("stages.search.groups", "groups: none", "layers that share a weight with codes of their own");
   }
 
   // Keys of text come with the length of a window, and perplexity with text.

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "compress/quantize/from_inputs.h"
+#include "compress/contest.h"
 #include "compress/session.h"
 #include "core/file.h"
 #include "core/hash.h"
@@ -65,25 +65,6 @@ Status choose_schemes(Session& session) {
   return {};
 }
 
-// Codes of a method that looks at inputs; none for the others.
-Result<quantization::GivenCodes> codes_from_inputs(const Session& session) {
-  const QuantizeConfig& config = *session.config.quantize;
-  CTK_TRY(const quantization::Quantizer* quantizer, quantization::find_quantizer(config.method));
-  if (!quantizer->needs_inputs) return quantization::GivenCodes{};
-  if (!session.splits.calibrate)
-    return input_error("stages.quantize: method " + config.method +
-                       " fits codes to what layers are fed, found no calibration data. Give data.calibrate");
-  quantization::FromInputsOptions options;
-  options.damping = config.damp_percent / 100.0;
-  options.reduce_range = config.reduce_range;
-  const auto work = quantize_work(session);
-  options.progress = [&session, work](std::size_t done, std::size_t total) {
-    session.advance(work * static_cast<std::int64_t>(done) / static_cast<std::int64_t>(total));
-  };
-  return quantization::code_from_inputs(session.model.graph, session.schemes, config.method, *session.splits.calibrate,
-                                        options);
-}
-
 // Layers that rounding served better than the method asked for, or that no sample reached.
 void warn_of_fallbacks(Session& session, const json& layers) {
   std::string fallen, unseen;
@@ -98,7 +79,28 @@ void warn_of_fallbacks(Session& session, const json& layers) {
   if (!unseen.empty()) session.warn("unreached", "no calibration sample reached these layers: " + unseen);
 }
 
-std::string describe(const quantization::ApplyOutcome& outcome) {
+json row_of(const exporter::FinalistRow& row) {
+  const auto figure = [](const exporter::Figure& value) { return value ? json(*value) : json(); };
+  return {{"name", row.name},
+          {"method", row.method},
+          {"predicted", figure(row.predicted)},
+          {"measured", figure(row.measured)},
+          {"standard_error", figure(row.standard_error)},
+          {"metric", figure(row.metric)},
+          {"chosen", row.is_chosen},
+          {"codes", row.codes}};
+}
+
+exporter::FinalistRow row_from(const json& line) {
+  const auto figure = [&](const char* key) {
+    return line[key].is_null() ? exporter::Figure{} : exporter::Figure{line[key].get<double>()};
+  };
+  return {line["name"],     line["method"], figure("predicted"), figure("measured"), figure("standard_error"),
+          figure("metric"), line["chosen"], line["codes"]};
+}
+
+std::string describe(const Contest& contest) {
+  const quantization::ApplyOutcome& outcome = contest.taken.outcome;
   json layers = json::array();
   for (const quantization::LayerOutcome& l : outcome.layers) {
     json row{{"layer", l.address},
@@ -121,7 +123,34 @@ std::string describe(const quantization::ApplyOutcome& outcome) {
   }
   json warnings = json::array();
   for (const quantization::ApplyWarning& w : outcome.warnings) warnings.push_back({{"code", w.code}, {"text", w.text}});
-  return json{{"layers", layers}, {"warnings", warnings}}.dump(1);
+  json rows = json::array();
+  for (const exporter::FinalistRow& row : contest.rows) rows.push_back(row_of(row));
+  return json{{"layers", layers}, {"warnings", warnings}, {"finalist", contest.finalist}, {"finalists", rows}}.dump(1);
+}
+
+// The network that was taken: from here on its schemes are the session's.
+Status take_finalist(Session& session, const json& outcome) {
+  const Finalist& taken = session.finalists[outcome["finalist"].get<std::size_t>()];
+  session.schemes = taken.schemes;
+  session.reasons = taken.reasons;
+  for (const auto& [name, value] : taken.predicted) session.predicted[name] = value;
+  list_losses(session);
+  if (session.config.search) {  // the stage left that of the first finalist
+    json assignment = json::object();
+    for (const auto& [layer, scheme] : session.schemes) assignment[layer] = to_string(scheme);
+    CTK_CHECK(write_file(session.output + "/search/assignment.json", assignment.dump(1) + "\n"));
+  }
+  exporter::Report& report = session.report;
+  for (const json& line : outcome["finalists"]) report.finalists.push_back(row_from(line));
+  const auto chosen = std::ranges::find_if(report.finalists, &exporter::FinalistRow::is_chosen);
+  if (chosen == report.finalists.end()) return {};
+  if (report.certificate && chosen->predicted && *chosen->predicted > 0)
+    report.certificate->loss_scale = *chosen->measured / *chosen->predicted;
+  const std::string& asked = session.config.quantize->method;
+  if (chosen->method == asked) return {};
+  session.warn("method_replaced", "on the select split the network rounded to nearest is better than by " + asked +
+                                      " (" + chosen->method + " was kept); the rows under finalists say by how much");
+  return {};
 }
 
 // The codes of the layer with this address; null when it stayed float.
@@ -172,23 +201,22 @@ std::int64_t quantize_work(const Session& session) {
 
 Status run_quantize(Session& session, bool& cached) {
   CTK_CHECK(choose_schemes(session));
+  if (session.config.quantize->scheme) session.finalists.clear();
+  if (session.finalists.empty())
+    session.finalists.push_back({session.schemes, session.reasons, "the scheme asked for", {}, {}});
   std::vector<std::string> extra;
-  for (const auto& [address, scheme] : session.schemes) extra.push_back(address + "=" + to_string(scheme));
+  for (const Finalist& finalist : session.finalists) {
+    for (const auto& [address, scheme] : finalist.schemes) extra.push_back(address + "=" + to_string(scheme));
+  }
+  if (needs_contest(session)) extra.push_back(session.splits.select->fingerprint);
   session.fingerprint = stage_fingerprint(session, "quantize", extra);
   auto outcome = session.cache.get("quantize", session.fingerprint);
   auto bundle = session.cache.get("quantized", session.fingerprint);
   cached = outcome.has_value() && bundle.has_value();
   if (!cached) {
-    graph::Graph graph = session.model.graph.clone();
-    quantization::ApplyOptions options = session.plain_options();
-    options.method = session.config.quantize->method;
-    options.bias_correction = session.config.quantize->bias_correction;
-    options.input_means = &session.input_means;
-    CTK_TRY(const auto given, codes_from_inputs(session));
-    options.given = &given;
-    CTK_TRY(const auto applied, quantization::apply_schemes(graph, session.schemes, session.ranges, options));
-    outcome = describe(applied);
-    bundle = exporter::bundle_of(graph);
+    CTK_TRY(const Contest contest, hold_contest(session));
+    outcome = describe(contest);
+    bundle = exporter::bundle_of(contest.taken.graph);
     CTK_CHECK(session.cache.put("quantized", session.fingerprint, *bundle));
     CTK_CHECK(session.cache.put("quantize", session.fingerprint, *outcome));
   }
@@ -198,6 +226,7 @@ Status run_quantize(Session& session, bool& cached) {
   CTK_TRY(session.quantized, runtime::load_bundle_bytes(bytes, held));
   const json parsed = json::parse(*outcome, nullptr, false);
   if (parsed.is_discarded()) return internal_error("the quantize artifact is not JSON");
+  CTK_CHECK(take_finalist(session, parsed));
   fill_report(session, parsed);
   return {};
 }

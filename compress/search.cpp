@@ -9,9 +9,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 
-#include "compress/search_table.h"
+#include "compress/search_files.h"
+#include "compress/search_plan.h"
 #include "compress/session.h"
 #include "compress/size.h"
 #include "compress/summary.h"
@@ -33,40 +35,6 @@ using namespace search_table;
 
 constexpr int kMostCorrections = 6;
 
-// Limits in the unit of each budget, infinity where the file sets none, and what the sums over layers were found to
-// miss.
-struct Limits {
-  double size, latency, peak;
-};
-
-search::Problem make_problem(const Table& table, const Limits& limit, const Limits& extra) {
-  search::Problem problem;
-  problem.budgets.push_back({"size", limit.size, table.base_bytes + extra.size, "B"});
-  problem.budgets.push_back({"latency", limit.latency, std::max(0.0, table.base_us + extra.latency), "us"});
-  problem.budgets.push_back({"peak_memory", limit.peak, table.base_peak + extra.peak, "B"});
-  for (const Group& group : table.groups) {
-    search::Item item;
-    item.name = group.layers[0];
-    for (const QuantScheme& scheme : group.choices) {
-      item.choices.push_back(
-          {to_string(scheme),
-           group_cost(table.loss, group, scheme, true),
-           {group_cost(table.bytes, group, scheme, false), group_cost(table.latency_us, group, scheme, true),
-            group_cost(table.packed, group, scheme, true)}});
-    }
-    problem.items.push_back(std::move(item));
-  }
-  return problem;
-}
-
-quantization::SchemeMap to_schemes(const Table& table, const search::Assignment& answer) {
-  quantization::SchemeMap schemes;
-  for (std::size_t g = 0; g < table.groups.size(); ++g) {
-    for (const std::string& layer : table.groups[g].layers) schemes[layer] = table.groups[g].choices[answer.choices[g]];
-  }
-  return schemes;
-}
-
 // The answer as it will really be: bytes by the exporter, memory by its plan, times of layers from the table and of all
 // other steps measured. Times are of the minute in which the table was made: the float network, run in turn with the
 // answer, says how much slower or faster the machine has become since.
@@ -76,7 +44,8 @@ struct Built {
   double whole_us = 0;    // the whole network, measured
 };
 
-Result<Built> build(const Session& session, const Table& table, const UniformRun& reference,
+// reference: the float network; null when only bytes are asked.
+Result<Built> build(const Session& session, const Table& table, const UniformRun* reference,
                     const quantization::SchemeMap& schemes) {
   Graph graph = session.model.graph.clone();
   quantization::ApplyOptions options = session.plain_options();
@@ -86,13 +55,14 @@ Result<Built> build(const Session& session, const Table& table, const UniformRun
   Built built;
   CTK_TRY(const std::size_t bytes, file_bytes(graph, budget_format(session.config), session.config.model));
   built.bytes = static_cast<double>(bytes);
+  if (reference == nullptr) return built;
   for (const auto& [layer, scheme] : schemes) {
     const auto found = table.latency_us.find({layer, to_string(scheme)});
     if (found != table.latency_us.end()) built.latency_us += found->second;
   }
   CTK_TRY(auto executor, runtime::CpuExecutor::create(graph, batch_shapes(session.model, 1)));
   built.peak = peak_bytes(*executor);
-  runtime::CpuExecutor* const turn[] = {executor.get(), reference.executor.get()};
+  runtime::CpuExecutor* const turn[] = {executor.get(), reference->executor.get()};
   CTK_TRY(const auto whole, runtime::measure_interleaved(turn, {0.2, 20, 2000, 5}));
   CTK_TRY(const auto steps, runtime::measure_steps(turn, {0.2, 20, 2000, 5}));
   const double drift = whole[1].median_us > 0 ? table.float_us / whole[1].median_us : 1.0;
@@ -106,6 +76,19 @@ Result<Built> build(const Session& session, const Table& table, const UniformRun
   return built;
 }
 
+// What the sums missed for this answer becomes a fixed cost of the next one. True: some limit is broken.
+bool add_missed(const Built& built, const search::Assignment& answer, const Limits& limit, Limits& extra) {
+  const auto correct = [](double found, double allowed, double summed, double least, double& missed) {
+    if (found > allowed) missed += std::max(least, found - summed);
+    return found > allowed;
+  };
+  const bool size = correct(built.bytes, limit.size, answer.costs[0], 1.0, extra.size);
+  const bool latency = correct(std::max(built.latency_us, built.whole_us), limit.latency, answer.costs[1],
+                               0.01 * limit.latency, extra.latency);
+  const bool peak = correct(built.peak, limit.peak, answer.costs[2], 64.0, extra.peak);
+  return size || latency || peak;
+}
+
 // Peak memory is no plain sum: what the corrections made of it is no figure to tell. Told is what was really built, the
 // network of the smallest packed weights among it.
 Error peak_error(const Session& session, const Table& table, const UniformRun& reference, double limit, double least) {
@@ -117,7 +100,7 @@ Error peak_error(const Session& session, const Table& table, const UniformRun& r
         });
     for (const std::string& layer : group.layers) schemes[layer] = *smallest;
   }
-  auto built = build(session, table, reference, schemes);
+  auto built = build(session, table, &reference, schemes);
   if (!built) return std::move(built).error();
   return Error{ErrorCode::budget_infeasible,
                "budget.peak_memory: expected at most " + search::format_amount(limit, "B") +
@@ -125,59 +108,92 @@ Error peak_error(const Session& session, const Table& table, const UniformRun& r
                    " (packed weights, activations and scratch). Raise the budget, or one that keeps layers large"};
 }
 
-// "w4a8_c would save 9.2 kB and lose 0.0213 nats more": what the next smaller choice would have meant.
-std::string reason_for(const Table& table, const Group& group, const QuantScheme& chosen) {
-  const double bytes = group_cost(table.bytes, group, chosen, false);
-  const double loss = group_cost(table.loss, group, chosen, true);
-  const QuantScheme* next = nullptr;
-  for (const QuantScheme& other : group.choices) {
-    const double other_bytes = group_cost(table.bytes, group, other, false);
-    if (other_bytes < bytes && (next == nullptr || other_bytes > group_cost(table.bytes, group, *next, false)))
-      next = &other;
-  }
-  char text[200];
-  std::string mates;
-  for (const std::string& layer : group.layers) mates += (mates.empty() ? "" : ", ") + layer;
-  const std::string shares = group.layers.size() > 1 ? "; one scheme for all that share its weight: " + mates : "";
-  if (group.choices.size() == 1) return "the only scheme it can take" + shares;
-  if (next == nullptr) {
-    std::snprintf(text, sizeof text, "the smallest choice; it costs %.4g nats alone", loss);
-  } else {
-    std::snprintf(text, sizeof text, "%s would save %.1f kB and cost %.4g nats more", to_string(*next).c_str(),
-                  (bytes - group_cost(table.bytes, group, *next, false)) / 1000.0,
-                  group_cost(table.loss, group, *next, true) - loss);
-  }
-  return text + shares;
+// Networks of one scheme, float first, with their memory and times in the table; none where no budget asks about
+// running.
+Result<std::vector<UniformRun>> measure_runs(const Session& session, Table& table) {
+  const BudgetConfig& budget = session.config.budget;
+  if (!budget.latency && !budget.peak_memory) return std::vector<UniformRun>{};
+  CTK_TRY(auto runs, uniform_runs(session, table.groups, session.ranges));
+  fill_peak(runs, table);
+  CTK_CHECK(fill_times(runs, table));
+  CTK_CHECK(fill_baseline(session, table));
+  return runs;
 }
 
-// What a budget costs: nats saved for each unit that its limit is raised, from solving again with a hundredth more.
-json prices_of(const search::Solver& solver, const Table& table, const Limits& limit, const Limits& extra,
-               double loss) {
-  json prices = json::object();
-  const auto price = [&](const char* name, double Limits::*which) {
-    const double more = 0.01 * (limit.*which);
-    if (!std::isfinite(more) || more <= 0) return;
-    Limits raised = limit;
-    raised.*which += more;
-    if (const auto answer = solver.solve(make_problem(table, raised, extra)))
-      prices[name] = std::max(0.0, loss - answer->loss) / more;
+// The best answer whose network, as built, keeps the limits.
+struct Solution {
+  search::Assignment answer;
+  quantization::SchemeMap schemes;
+  Built built;
+  int corrections = 0;
+};
+
+Result<Solution> solve_and_build(const Session& session, const Table& table, const UniformRun* reference,
+                                 const search::Solver& solver, const Limits& limit, Limits& extra) {
+  double least_peak = std::numeric_limits<double>::infinity();  // of what was built
+  for (int round = 0;; ++round) {
+    auto solved = solver.solve(make_problem(table, limit, extra));
+    if (!solved && solved.error().code == ErrorCode::budget_infeasible && extra.peak > 0 && reference != nullptr)
+      return peak_error(session, table, *reference, limit.peak, least_peak);
+    CTK_TRY(search::Assignment answer, std::move(solved));
+    quantization::SchemeMap schemes = to_schemes(table, answer);
+    CTK_TRY(const Built built, build(session, table, reference, schemes));
+    least_peak = std::min(least_peak, built.peak);
+    if (!add_missed(built, answer, limit, extra) || round == kMostCorrections)
+      return Solution{std::move(answer), std::move(schemes), built, round};
+  }
+}
+
+json describe(const Table& table, const quantization::SchemeMap& schemes, const Limits& prices) {
+  json line{{"schemes", json::object()}, {"reasons", json::object()}};
+  for (const Group& group : table.groups) {
+    for (const std::string& layer : group.layers) {
+      line["schemes"][layer] = to_string(schemes.at(layer));
+      line["reasons"][layer] = reason_for(table, group, schemes.at(layer), prices);
+    }
+  }
+  return line;
+}
+
+// The answers to measure as a whole: the best one, and others that keep the limits as built.
+Result<json> finalists_of(const Session& session, const Table& table, const UniformRun* reference,
+                          const search::Solver& solver, const Limits& limit, const Limits& extra, const Solution& best,
+                          const Limits& prices) {
+  json finalists = json::array();
+  const auto add = [&](const quantization::SchemeMap& schemes, const Built& built, double loss,
+                       const std::string& origin) {
+    json line = describe(table, schemes, prices);
+    line["predicted"] = {{"size", built.bytes}, {"loss", loss}};
+    if (reference != nullptr) {
+      line["predicted"]["latency"] = built.latency_us;
+      line["predicted"]["peak_memory"] = built.peak;
+      line["predicted"]["float_us"] = table.baseline_us;
+    }
+    line["origin"] = origin;
+    finalists.push_back(std::move(line));
   };
-  price("size", &Limits::size);
-  price("latency", &Limits::latency);
-  price("peak_memory", &Limits::peak);
-  return prices;
+  add(best.schemes, best.built, best.answer.loss, "best by the scores");
+  const auto wanted = static_cast<std::size_t>(session.config.search->finalists - 1);
+  for (const Alternative& other :
+       alternatives_to(best.answer, solver, table, limit, extra, wanted, session.config.seed)) {
+    const quantization::SchemeMap schemes = to_schemes(table, other.answer);
+    CTK_TRY(const Built built, build(session, table, reference, schemes));
+    Limits missed;
+    if (!add_missed(built, other.answer, limit, missed)) add(schemes, built, other.answer.loss, other.origin);
+  }
+  return finalists;
 }
 
 Result<std::string> search_all(Session& session) {
   Table table;
   CTK_TRY(table.groups, make_groups(session));
-  for (const Score& score : session.scores) table.loss[{score.layer, score.scheme}] = score.loss;
+  for (const Score& score : session.scores) {
+    table.loss[{score.layer, score.scheme}] = score.loss;
+    table.loss_error[{score.layer, score.scheme}] = score.standard_error;
+  }
   CTK_CHECK(fill_bytes(session, table));
-  CTK_TRY(const std::vector<UniformRun> runs, uniform_runs(session, table.groups, session.ranges));
-  const UniformRun& reference = runs[0];
-  fill_peak(runs, table);
-  CTK_CHECK(fill_times(runs, table));
-  CTK_CHECK(fill_baseline(session, table));
+  CTK_TRY(const std::vector<UniformRun> runs, measure_runs(session, table));
+  const UniformRun* reference = runs.empty() ? nullptr : &runs[0];
   const BudgetConfig& budget = session.config.budget;
   const auto limit_of = [](const std::optional<Limit>& given, double baseline) {
     return given ? given->absolute(baseline) : std::numeric_limits<double>::infinity();
@@ -185,71 +201,70 @@ Result<std::string> search_all(Session& session) {
   const Limits limit{std::floor(limit_of(budget.size, static_cast<double>(session.model.file_bytes))),
                      limit_of(budget.latency, table.baseline_us), limit_of(budget.peak_memory, table.baseline_peak)};
   CTK_TRY(const search::Solver* solver, search::find_solver(session.config.search->solver));
-  Limits extra{0, 0, 0};
-  double least_peak = std::numeric_limits<double>::infinity();  // of what was built
-  for (int round = 0;; ++round) {
-    const search::Problem problem = make_problem(table, limit, extra);
-    auto solved = solver->solve(problem);
-    if (!solved && solved.error().code == ErrorCode::budget_infeasible && extra.peak > 0)
-      return peak_error(session, table, reference, limit.peak, least_peak);
-    CTK_TRY(const search::Assignment answer, std::move(solved));
-    const quantization::SchemeMap schemes = to_schemes(table, answer);
-    CTK_TRY(const Built built, build(session, table, reference, schemes));
-    least_peak = std::min(least_peak, built.peak);
-    // What the sums missed for this answer becomes a fixed cost of the next one.
-    const auto correct = [](double found, double allowed, double summed, double least, double& missed) {
-      if (found > allowed) missed += std::max(least, found - summed);
-      return found > allowed;
-    };
-    const bool is_over = correct(built.bytes, limit.size, answer.costs[0], 1.0, extra.size) |
-                         correct(std::max(built.latency_us, built.whole_us), limit.latency, answer.costs[1],
-                                 0.01 * limit.latency, extra.latency) |
-                         correct(built.peak, limit.peak, answer.costs[2], 64.0, extra.peak);
-    if (is_over && round < kMostCorrections) continue;
-    json artifact{
-        {"schemes", json::object()},
-        {"reasons", json::object()},
-        {"skipped", json::array()},
-        {"latency_us", json::object()},
-        {"predicted",
-         {{"size", built.bytes}, {"latency", built.latency_us}, {"peak_memory", built.peak}, {"loss", answer.loss}}},
-        {"float_us", table.baseline_us},
-        {"prices", prices_of(*solver, table, limit, extra, answer.loss)},
-        {"corrections", round},
-        {"proved_optimal", answer.proved_optimal},
-        {"gap", answer.gap},
-        {"limits",
-         {{"size", budget.size ? json(limit.size) : json()},
-          {"latency", budget.latency ? json(limit.latency) : json()},
-          {"peak_memory", budget.peak_memory ? json(limit.peak) : json()}}}};
-    for (const Group& group : table.groups) {
-      for (const std::string& layer : group.layers) {
-        const QuantScheme scheme = schemes.at(layer);
-        artifact["schemes"][layer] = to_string(scheme);
-        artifact["reasons"][layer] = reason_for(table, group, scheme);
-        artifact["latency_us"][layer] = group_cost(table.latency_us, {{layer}, {}}, scheme, true);
-      }
-    }
-    for (const exporter::SkippedRow& row : session.report.skipped)
-      artifact["skipped"].push_back({row.name, row.op, row.reason});
-    return artifact.dump(1);
-  }
+  Limits extra;
+  CTK_TRY(const Solution best, solve_and_build(session, table, reference, *solver, limit, extra));
+  const Limits prices = prices_of(*solver, table, limit, extra, best.answer.loss);
+  CTK_TRY(json finalists, finalists_of(session, table, reference, *solver, limit, extra, best, prices));
+  json artifact{{"finalists", std::move(finalists)},
+                {"skipped", json::array()},
+                {"prices", json::object()},
+                {"corrections", best.corrections},
+                {"proved_optimal", best.answer.proved_optimal},
+                {"bound", best.answer.bound},
+                {"gap", best.answer.gap},
+                {"limits",
+                 {{"size", budget.size ? json(limit.size) : json()},
+                  {"latency", budget.latency ? json(limit.latency) : json()},
+                  {"peak_memory", budget.peak_memory ? json(limit.peak) : json()}}}};
+  const auto tell_price = [&](const char* name, double at, double price) {
+    if (std::isfinite(at)) artifact["prices"][name] = price;
+  };
+  tell_price("size", limit.size, prices.size);
+  tell_price("latency", limit.latency, prices.latency);
+  tell_price("peak_memory", limit.peak, prices.peak);
+  const Limits baseline{static_cast<double>(session.model.file_bytes), table.baseline_us, table.baseline_peak};
+  artifact["files"] = to_json(
+      {std::move(table), limit, extra, baseline, reference != nullptr ? session.report.machine.cpu : std::string()});
+  for (const exporter::SkippedRow& row : session.report.skipped)
+    artifact["skipped"].push_back({row.name, row.op, row.reason});
+  return artifact.dump(1);
 }
 
 Status restore(Session& session, const std::string& text) {
   const json artifact = json::parse(text, nullptr, false);
   if (artifact.is_discarded()) return internal_error("the search artifact is not JSON");
-  session.schemes.clear();
-  for (const auto& [layer, name] : artifact["schemes"].items()) {
-    CTK_TRY(const QuantScheme scheme, parse_scheme(name.get<std::string>()));
-    session.schemes[layer] = scheme;
-    session.reasons[layer] = artifact["reasons"][layer];
+  CTK_CHECK(write_search_files(artifact["files"], artifact["finalists"][0]["schemes"], session.output));
+  session.finalists.clear();
+  for (const json& line : artifact["finalists"]) {
+    Finalist finalist;
+    for (const auto& [layer, name] : line["schemes"].items()) {
+      CTK_TRY(finalist.schemes[layer], parse_scheme(name.get<std::string>()));
+      finalist.reasons[layer] = line["reasons"][layer];
+    }
+    finalist.origin = line["origin"];
+    finalist.predicted_loss = line["predicted"]["loss"].get<double>();
+    for (const auto& [name, value] : line["predicted"].items()) finalist.predicted[name] = value;
+    session.finalists.push_back(std::move(finalist));
   }
+  session.schemes = session.finalists[0].schemes;
+  session.reasons = session.finalists[0].reasons;
   session.report.skipped.clear();
   for (const json& row : artifact["skipped"]) session.report.skipped.push_back({row[0], row[1], row[2]});
-  for (const auto& [name, value] : artifact["predicted"].items()) session.predicted[name] = value;
-  session.predicted["float_us"] = artifact["float_us"];
+  for (const auto& [name, value] : session.finalists[0].predicted) session.predicted[name] = value;
   for (const auto& [name, value] : artifact["prices"].items()) session.prices[name] = value;
+  list_losses(session);
+  session.report.certificate = exporter::CertificatePart{session.finalists[0].predicted_loss.value_or(0),
+                                                         artifact["bound"],
+                                                         artifact["gap"],
+                                                         artifact["proved_optimal"],
+                                                         artifact["corrections"],
+                                                         {}};
+  return {};
+}
+
+}  // namespace
+
+void list_losses(Session& session) {
   for (exporter::LayerRow& row : session.report.layers) {
     for (const Score& score : session.scores) {
       const auto found = session.schemes.find(row.name);
@@ -257,10 +272,7 @@ Status restore(Session& session, const std::string& text) {
         row.loss = score.loss;
     }
   }
-  return {};
 }
-
-}  // namespace
 
 Status run_search(Session& session, bool& cached) {
   if (session.scores.empty()) return config_error("expected a sensitivity stage before it, found no scores. Add one");

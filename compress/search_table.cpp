@@ -1,6 +1,8 @@
 #include "compress/search_table.h"
 
 #include <algorithm>
+#include <iterator>
+#include <optional>
 #include <set>
 
 #include "compress/size.h"
@@ -13,6 +15,54 @@ namespace ctk::pipeline::search_table {
 using graph::Graph;
 using graph::Layer;
 
+namespace {
+
+// Layers met so far that may be coded, with their groups.
+using Met = std::vector<std::pair<Layer, std::size_t>>;
+
+bool is_product(const Graph& graph, const Layer& layer) {
+  const graph::Op op = graph.node(layer.node).op;
+  return op == graph::Op::Gemm || op == graph::Op::MatMul;
+}
+
+std::vector<QuantScheme> common(const std::vector<QuantScheme>& a, const std::vector<QuantScheme>& b) {
+  std::vector<QuantScheme> both;
+  std::ranges::copy_if(a, std::back_inserter(both),
+                       [&](const QuantScheme& scheme) { return std::ranges::find(b, scheme) != b.end(); });
+  return both;
+}
+
+// The group a layer belongs to by sharing its weight, or by reading what another product reads (q, k and v; gate and
+// up): such products can then run as one.
+std::optional<std::size_t> group_of(const Graph& graph, const Met& met, const Layer& layer, bool ties_inputs,
+                                    const std::vector<Group>& groups, const std::vector<QuantScheme>& allowed) {
+  for (const auto& [other, group] : met) {
+    if (other.weight == layer.weight) return group;
+  }
+  if (!ties_inputs || !is_product(graph, layer)) return std::nullopt;
+  for (const auto& [other, group] : met) {
+    if (other.input == layer.input && is_product(graph, other) && !common(groups[group].choices, allowed).empty())
+      return group;
+  }
+  return std::nullopt;
+}
+
+// What tells how many bytes a scheme adds, where only weights are coded: layers of one form take the same.
+std::string form_of(const Graph& graph, const std::vector<Layer>& layers, const QuantScheme& scheme) {
+  std::string form = to_string(scheme);
+  for (const Layer& layer : layers) {
+    const graph::Value& weight = graph.value(layer.weight);
+    form += "|" + graph.node(layer.node).op_type + ctk::to_string(weight.constant->shape()) +
+            std::to_string(layer.channel_axis) + (layer.bias.is_valid() ? "b" : "") +
+            std::to_string(graph::other_readers(graph, layer.weight).size()) +
+            (graph.is_output(layer.weight) ? "o" : "");
+    for (const Layer& other : layers) form += other.weight == layer.weight ? "=" : "-";
+  }
+  return form;
+}
+
+}  // namespace
+
 Result<std::vector<Group>> make_groups(Session& session) {
   const Graph& graph = session.model.graph;
   const auto& quantize = session.config.quantize;
@@ -21,7 +71,7 @@ Result<std::vector<Group>> make_groups(Session& session) {
                                 quantize ? quantize->ignore : std::vector<std::string>{}));
   std::set<std::string> free;
   for (const Layer& layer : layers) free.insert(graph.address(layer.node));
-  std::vector<std::pair<Layer, std::size_t>> shared;  // layers met so far that may be coded, with their groups
+  Met met;
   std::vector<Group> groups;
   for (const Layer& layer : graph::layers_of(graph)) {
     const std::string address = graph.address(layer.node);
@@ -38,48 +88,62 @@ Result<std::vector<Group>> make_groups(Session& session) {
     }
     if (allowed.empty()) allowed.push_back({});  // stays float; target_layers() or the line above says why
     // A layer that is left out keeps the float weight; those it shares it with get a copy.
-    const auto mate = std::find_if(shared.begin(), shared.end(), [&](const auto& other) {
-      return free.contains(address) && other.first.weight == layer.weight;
-    });
-    if (mate == shared.end()) {
-      if (free.contains(address)) shared.emplace_back(layer, groups.size());
-      groups.push_back({{address}, allowed});
+    if (!free.contains(address)) {
+      groups.push_back({{address}, allowed, {}});
       continue;
     }
-    Group& group = groups[mate->second];
+    const auto known = group_of(graph, met, layer, session.config.search->groups == "auto", groups, allowed);
+    const std::size_t at = known.value_or(groups.size());
+    if (!known) groups.push_back({{}, allowed, {}});
+    Group& group = groups[at];
+    const bool shares =
+        std::ranges::any_of(met, [&](const auto& m) { return m.second == at && m.first.weight == layer.weight; });
+    if (known) group.tie = shares ? "share its weight" : group.tie.empty() ? "read the same input" : group.tie;
     group.layers.push_back(address);
-    std::erase_if(group.choices,
-                  [&](const QuantScheme& s) { return std::find(allowed.begin(), allowed.end(), s) == allowed.end(); });
+    group.choices = common(group.choices, allowed);
     if (group.choices.empty()) group.choices.push_back({});
+    met.emplace_back(layer, at);
   }
   return groups;
 }
 
 Status fill_bytes(const Session& session, Table& table) {
+  const Graph& original = session.model.graph;
   const std::string format = budget_format(session.config);
-  CTK_TRY(const std::size_t base, file_bytes(session.model.graph, format, session.config.model));
+  CTK_TRY(const std::size_t base, file_bytes(original, format, session.config.model));
   table.base_bytes = static_cast<double>(base);
-  std::set<graph::ValueId> counted;  // a float weight of two groups stands in the file once: the first group has it
+  std::map<std::string, Layer> by_address;
+  for (const Layer& layer : graph::layers_of(original)) by_address.emplace(original.address(layer.node), layer);
+  std::set<graph::ValueId> counted;     // a float weight of two groups stands in the file once: the first group has it
+  std::map<std::string, double> known;  // by form
   for (const Group& group : table.groups) {
     double weights = 0;
-    for (const Layer& layer : graph::layers_of(session.model.graph)) {
-      if (session.model.graph.address(layer.node) == group.layers[0] && counted.insert(layer.weight).second) {
-        weights = static_cast<double>(session.model.graph.value(layer.weight).constant->bytes());
-      }
+    std::vector<Layer> layers;
+    for (const std::string& address : group.layers) {
+      layers.push_back(by_address.at(address));
+      if (counted.insert(layers.back().weight).second)
+        weights += static_cast<double>(original.value(layers.back().weight).constant->bytes());
     }
     table.base_bytes -= weights;
+    table.bytes[{group.layers[0], to_string(QuantScheme{})}] = weights;
     for (const QuantScheme& scheme : group.choices) {
-      double bytes = weights;
+      double added = 0;
       if (!(scheme == QuantScheme{})) {
-        quantization::SchemeMap schemes;
-        for (const std::string& layer : group.layers) schemes[layer] = scheme;
-        Graph graph = session.model.graph.clone();
-        CTK_TRY(const auto applied,
-                quantization::apply_schemes(graph, schemes, session.ranges, session.plain_options()));
-        CTK_TRY(const std::size_t size, file_bytes(graph, format, session.config.model));
-        bytes = weights + static_cast<double>(size) - static_cast<double>(base);
+        // Notes on activations depend on the neighbours, codes of weights on nothing but their form.
+        const std::string form =
+            scheme.is_integer_activation() ? group.layers[0] + to_string(scheme) : form_of(original, layers, scheme);
+        if (!known.contains(form)) {
+          quantization::SchemeMap schemes;
+          for (const std::string& layer : group.layers) schemes[layer] = scheme;
+          Graph graph = original.clone();
+          CTK_TRY(const auto applied,
+                  quantization::apply_schemes(graph, schemes, session.ranges, session.plain_options()));
+          CTK_TRY(const std::size_t size, file_bytes(graph, format, session.config.model));
+          known[form] = static_cast<double>(size) - static_cast<double>(base);
+        }
+        added = known.at(form);
       }
-      table.bytes[{group.layers[0], to_string(scheme)}] = std::max(0.0, bytes);
+      table.bytes[{group.layers[0], to_string(scheme)}] = std::max(0.0, weights + added);
     }
   }
   return {};

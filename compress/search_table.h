@@ -12,10 +12,11 @@
 
 namespace ctk::pipeline::search_table {
 
-// Layers that take one scheme: alone, or those that share a weight, whose bytes depend on all of them.
+// Layers that take one scheme: alone, those that share a weight, and, with `groups: auto`, products of one input.
 struct Group {
   std::vector<std::string> layers;
   std::vector<QuantScheme> choices;
+  std::string tie;  // "share its weight", "read the same input"; empty: one layer
 };
 
 using Costs = std::map<std::pair<std::string, std::string>, double>;  // by (layer, scheme)
@@ -23,6 +24,7 @@ using Costs = std::map<std::pair<std::string, std::string>, double>;  // by (lay
 struct Table {
   std::vector<Group> groups;
   Costs loss, bytes, latency_us, packed;  // packed: bytes of weights in kernel layout
+  Costs loss_error;                       // standard errors of the losses
   double base_bytes = 0;                  // fixed part of the file
   double base_us = 0;                     // steps that belong to no layer
   double base_peak = 0;                   // activations and scratch
@@ -41,7 +43,9 @@ struct UniformRun {
 // Errors: config (patterns that match nothing).
 Result<std::vector<Group>> make_groups(Session& session);
 
-// Bytes of the written file, a layer and scheme at a time. Errors: those of quantizing and writing.
+// Bytes of the written file, a group and scheme at a time, under the group's first layer. Asked from the exporter once
+// for each form of layer, since groups whose weights alone are coded add as much as others of their form.
+// Errors: those of quantizing and writing.
 Status fill_bytes(const Session& session, Table& table);
 
 // One for each scheme of the stage, float first. Errors: those of quantizing and planning.

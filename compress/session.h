@@ -25,6 +25,15 @@ struct Score {
   double standard_error = 0;
 };
 
+// An answer of the search that is to be measured as a whole before one is taken.
+struct Finalist {
+  quantization::SchemeMap schemes;
+  std::map<std::string, std::string> reasons;  // by layer
+  std::string origin;                          // "best by the scores"
+  exporter::Figure predicted_loss;             // sum over layers; absent without scores
+  std::map<std::string, double> predicted;     // budget name -> value
+};
+
 struct Session {
   const PipelineConfig& config;
   const RunOptions& options;
@@ -47,6 +56,7 @@ struct Session {
   exporter::Report report;
   std::optional<graph::Graph> original;  // the float network as read, once a stage has put another in its place
   exporter::StageRow stage_row;          // of the running stage: figures it states beyond its time
+  std::vector<Finalist> finalists{};     // after search, the best by the scores first; its schemes are `schemes`
 
   // What all figures of "before" are of.
   const graph::Graph& float_graph() const { return original ? *original : model.graph; }
@@ -85,6 +95,10 @@ std::int64_t prune_work(const Session& session);  // points of the curves, layer
 Status run_prune(Session& session, bool& cached);
 // Before any work. Errors: config (patterns that match nothing, an aim out of reach), input (data that is missing).
 Status prepare_prune(const Session& session);
+
+// report.layers' losses, of the schemes as they are.
+void list_losses(Session& session);
+
 Status run_calibrate(Session& session, bool& cached);
 Status run_sensitivity(Session& session, bool& cached);
 Status run_search(Session& session, bool& cached);

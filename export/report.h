@@ -69,6 +69,25 @@ struct LayerRow {
   double weight_bits = 32;         // a weight, scales included; drawn in the report
 };
 
+// A whole network that was measured on the select split before one was taken.
+struct FinalistRow {
+  std::string name;    // how it was found: "best by the scores"
+  std::string method;  // of its codes
+  Figure predicted;    // loss as a sum over layers, nats
+  Figure measured;     // KL to the float network, nats
+  Figure standard_error;
+  Figure metric;  // of labelled samples: what decides there
+  bool is_chosen = false;
+  std::string codes;  // which of them were found for another network
+};
+// Why the answer of a search is the best one by its figures.
+struct CertificatePart {
+  double loss = 0, bound = 0, gap = 0;  // no assignment has a smaller loss than `bound`
+  bool proved_optimal = false;
+  std::int64_t corrections = 0;  // times it was solved again for what sums over layers missed
+  Figure loss_scale;             // measured over predicted loss of the network taken, on the select split
+};
+
 struct SkippedRow {
   std::string name, op, reason;
   bool operator==(const SkippedRow&) const = default;
@@ -167,6 +186,8 @@ struct Report {
   MemoryPart memory;
   std::vector<BudgetRow> budget;
   std::vector<LayerRow> layers;
+  std::vector<FinalistRow> finalists;
+  std::optional<CertificatePart> certificate;  // of a search
   std::vector<SkippedRow> skipped;
   std::vector<StageRow> stages;
   std::vector<FileRow> files;

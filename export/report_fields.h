@@ -104,6 +104,26 @@ void fields(Archive& archive, LayerRow& row) {
   archive("weight_bits", row.weight_bits);
 }
 template <class Archive>
+void fields(Archive& archive, FinalistRow& row) {
+  archive("name", row.name);
+  archive("method", row.method);
+  archive("predicted", row.predicted);
+  archive("measured", row.measured);
+  archive("standard_error", row.standard_error);
+  archive("metric", row.metric);
+  archive("chosen", row.is_chosen);
+  archive("codes", row.codes);
+}
+template <class Archive>
+void fields(Archive& archive, CertificatePart& part) {
+  archive("loss", part.loss);
+  archive("bound", part.bound);
+  archive("gap", part.gap);
+  archive("proved_optimal", part.proved_optimal);
+  archive("corrections", part.corrections);
+  archive("loss_scale", part.loss_scale);
+}
+template <class Archive>
 void fields(Archive& archive, SkippedRow& row) {
   archive("name", row.name);
   archive("op", row.op);
@@ -195,6 +215,8 @@ void fields(Archive& archive, Report& report) {
   archive("memory", report.memory);
   archive("budget", report.budget);
   archive("layers", report.layers);
+  archive("finalists", report.finalists);
+  archive.if_present("certificate", report.certificate);
   archive("skipped", report.skipped);
   archive("stages", report.stages);
   archive("files", report.files);

@@ -63,6 +63,34 @@ Section layers(const Report& report) {
   return section;
 }
 
+Section finalists(const Report& report) {
+  Section section{"Finalists",
+                  "Whole networks measured on the select split; predicted: the sum of losses of layers alone, nats.",
+                  {"network", "codes by", "predicted", "measured", "standard error", "metric", "taken", "codes"},
+                  {},
+                  {false, false, true, true, true, true, false, false}};
+  for (const FinalistRow& row : report.finalists) {
+    section.rows.push_back({row.name, row.method, shown(row.predicted, format_number),
+                            shown(row.measured, format_number), shown(row.standard_error, format_number),
+                            shown(row.metric, format_number), row.is_chosen ? "yes" : "no", row.codes});
+  }
+  return section;
+}
+
+Section certificate(const Report& report) {
+  Section section{"Certificate",
+                  "Loss: sum over layers of the answer; no assignment within the limits has less than the bound.",
+                  {"loss", "bound", "gap", "proved", "corrections", "measured / predicted loss"},
+                  {},
+                  {true, true, true, false, true, true}};
+  if (!report.certificate) return section;
+  const CertificatePart& part = *report.certificate;
+  section.rows.push_back({format_number(part.loss), format_number(part.bound), format_number(part.gap),
+                          part.proved_optimal ? "yes" : "no", std::to_string(part.corrections),
+                          shown(part.loss_scale, format_number)});
+  return section;
+}
+
 Section skipped(const Report& report) {
   Section section{"Left in float", "", {"layer", "op", "reason"}, {}, {false, false, false}};
   for (const SkippedRow& row : report.skipped) section.rows.push_back({row.name, row.op, row.reason});
@@ -185,8 +213,8 @@ Section warnings(const Report& report) {
 
 std::vector<Section> sections_of(const Report& report) {
   std::vector<Section> all{summary(report)};
-  for (auto make :
-       {budgets, warnings, layers, skipped, pruned, repaired, splits, skipped_samples, checks, stages, files, ranges}) {
+  for (auto make : {budgets, warnings, finalists, certificate, layers, skipped, pruned, repaired, splits,
+                    skipped_samples, checks, stages, files, ranges}) {
     Section section = make(report);
     if (!section.rows.empty()) all.push_back(std::move(section));
   }

@@ -16,7 +16,8 @@ struct Section {
   std::vector<bool> is_number;  // of each column: aligned right
 };
 
-// Summary first, then what is not empty of budgets, layers, skipped, splits, checks, stages, files, ranges, warnings.
+// Summary first, then what is not empty of budgets, finalists, certificate, layers, skipped, splits, checks, stages,
+// files, ranges, warnings.
 std::vector<Section> sections_of(const Report& report);
 
 }  // namespace ctk::exporter

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 
 #include "compress/quantize/apply.h"
 #include "data/splits.h"
@@ -12,13 +13,20 @@ struct FromInputsOptions {
   double damping = 0.01;
   bool reduce_range = false;
   std::size_t hold_out_every = 8;
+  // Further schemes of a layer, by address: coded from the same inputs, those that the network of `schemes` leaves it.
+  std::map<std::string, std::vector<QuantScheme>> also;
   std::function<void(std::size_t done, std::size_t total)> progress;
+};
+
+struct InputCodes {
+  GivenCodes given;                                                   // of `schemes`
+  std::map<std::pair<std::string, std::string>, WeightOutcome> also;  // by (address, scheme)
 };
 
 // Layers of `schemes` with integer weights, each fitted to the inputs that the layers before it leave it once they are
 // coded. Layers whose inputs cannot be gathered (grouped convolutions, transposes) have no entry.
 // Errors: those of walk_layers() and of the method; config (a method that needs no inputs).
-Result<GivenCodes> code_from_inputs(const graph::Graph& graph, const SchemeMap& schemes, const std::string& method,
+Result<InputCodes> code_from_inputs(const graph::Graph& graph, const SchemeMap& schemes, const std::string& method,
                                     const data::Split& split, const FromInputsOptions& options);
 
 }  // namespace ctk::quantization

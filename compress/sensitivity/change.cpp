@@ -1,53 +1,56 @@
 #include "compress/sensitivity/change.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
+#include <limits>
 
 #include "compress/quantize/layer_inputs.h"
 #include "core/parallel.h"
 
 namespace ctk::pipeline {
-namespace {
 
-std::uint16_t upper_half(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  return static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);  // ties to even; errors are finite
+void WeightError::set(std::size_t channel, const float* errors) {
+  float top = 0;
+  for (std::size_t i = 0; i < reduction; ++i) top = std::max(top, std::abs(errors[i]));
+  // Below the smallest normal number nothing is left to tell apart: all zeros.
+  const float scale = std::max(top / 127.0f, std::numeric_limits<float>::min());
+  scales[channel] = scale;
+  for (std::size_t i = 0; i < reduction; ++i)
+    values[channel * reduction + i] = static_cast<std::int8_t>(std::lrint(errors[i] / scale));
 }
-
-float from_upper_half(std::uint16_t half) {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(half) << 16);
-}
-
-}  // namespace
 
 std::vector<float> WeightError::row(std::size_t channel) const {
   std::vector<float> floats(reduction);
-  for (std::size_t i = 0; i < reduction; ++i) floats[i] = from_upper_half(values[channel * reduction + i]);
+  for (std::size_t i = 0; i < reduction; ++i)
+    floats[i] = scales[channel] * static_cast<float>(values[channel * reduction + i]);
   return floats;
 }
 
 std::vector<float> WeightError::all() const {
-  std::vector<float> floats(values.size());
-  std::ranges::transform(values, floats.begin(), from_upper_half);
+  std::vector<float> floats;
+  floats.reserve(values.size());
+  for (std::size_t channel = 0; channel < channels; ++channel) {
+    const std::vector<float> one = row(channel);
+    floats.insert(floats.end(), one.begin(), one.end());
+  }
   return floats;
 }
 
 double dot_error(const WeightError& error, std::size_t channel, const float* x) {
   constexpr std::size_t kLanes = 16, kRun = 512;  // a run is summed in float, runs in double
-  const std::uint16_t* e = error.values.data() + channel * error.reduction;
+  const std::int8_t* e = error.values.data() + channel * error.reduction;
   double sum = 0;
   for (std::size_t first = 0; first < error.reduction; first += kRun) {
     const std::size_t last = std::min(error.reduction, first + kRun);
     float lanes[kLanes] = {};
     std::size_t i = first;
     for (; i + kLanes <= last; i += kLanes) {
-      for (std::size_t lane = 0; lane < kLanes; ++lane) lanes[lane] += from_upper_half(e[i + lane]) * x[i + lane];
+      for (std::size_t lane = 0; lane < kLanes; ++lane) lanes[lane] += static_cast<float>(e[i + lane]) * x[i + lane];
     }
-    for (std::size_t lane = 0; i < last; ++i, ++lane) lanes[lane] += from_upper_half(e[i]) * x[i];
+    for (std::size_t lane = 0; i < last; ++i, ++lane) lanes[lane] += static_cast<float>(e[i]) * x[i];
     for (float lane : lanes) sum += static_cast<double>(lane);
   }
-  return sum;
+  return sum * static_cast<double>(error.scales[channel]);
 }
 
 Result<Change> change_of(const Session& session, const Candidate& candidate) {
@@ -64,8 +67,10 @@ Result<Change> change_of(const Session& session, const Candidate& candidate) {
   change.weight.channels = static_cast<std::size_t>(candidate.layer.channels);
   change.weight.reduction = error.size() / change.weight.channels;
   change.weight.values.resize(error.size());
-  parallel_for(error.size(), 65536, [&](std::size_t begin, std::size_t end) {
-    for (std::size_t i = begin; i < end; ++i) change.weight.values[i] = upper_half(error[i] - before[i]);
+  change.weight.scales.resize(change.weight.channels);
+  for (std::size_t i = 0; i < error.size(); ++i) error[i] -= before[i];
+  parallel_for(change.weight.channels, 64, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t c = begin; c < end; ++c) change.weight.set(c, error.data() + c * change.weight.reduction);
   });
   for (graph::NodeId reader : changed.value(coded).consumers) {
     if (changed.node(reader).op == graph::Op::Gather) change.embeddings.push_back(reader);

@@ -11,11 +11,14 @@
 
 namespace ctk::pipeline {
 
-// Errors of a weight, [channels, reduction], the upper halves of float32 each (8 bits of precision: a score does not
-// see it, and all schemes of a language model fit into memory).
+// Errors of a weight, [channels, reduction], as bytes beside a scale a channel: off by at most 1/254 of the channel's
+// largest error, which a score does not see, and all schemes of a language model fit into memory.
 struct WeightError {
   std::size_t channels = 0, reduction = 0;
-  std::vector<std::uint16_t> values;
+  std::vector<std::int8_t> values;
+  std::vector<float> scales;  // [channels], multiplies a value
+
+  void set(std::size_t channel, const float* errors);  // [reduction]
 
   std::vector<float> row(std::size_t channel) const;
   std::vector<float> all() const;

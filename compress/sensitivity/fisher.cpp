@@ -7,7 +7,7 @@
 // fewer, errors of different channels are taken as independent and their squares summed, sum over n of (dW_n G_n)^2,
 // and a draw tells as much as there are channels. Errors of different elements of an input are always taken so: sum
 // over inputs i of (g_i dx_i)^2. Cost: for each sample a forward pass, and for each draw a backward pass, one product a
-// layer, and one multiply-add a weight and scheme. Memory: two bytes a weight and scheme, the values of one sample.
+// layer, and one multiply-add a weight and scheme. Memory: a byte a weight and scheme, the values of one sample.
 // Source: Martens, New insights and perspectives on the natural gradient method, 2020, section 5; Dong et al., HAWQ-V2,
 // 2020, weighs by the trace of the Hessian instead. Differs: the errors themselves, not their norms, meet the gradient.
 #include <algorithm>

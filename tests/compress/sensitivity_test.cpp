@@ -102,11 +102,21 @@ TEST(WeightedRounding, OfGroupsTakesEachGroupsLargest) {
 }
 
 TEST(WeightError, MultipliesItsRows) {
-  WeightError error{2, 3, {0x3f80, 0x4000, 0xbf80, 0x0000, 0x0000, 0x3f00}};  // 1 2 -1; 0 0 0.5
+  WeightError error{2, 3, {64, 127, -64, 0, 0, 1}, {1.0f / 64, 0.5f}};  // 1 127/64 -1; 0 0 0.5
   const std::vector<float> x = {3, 4, 5};
-  EXPECT_DOUBLE_EQ(dot_error(error, 0, x.data()), 6.0);
+  EXPECT_DOUBLE_EQ(dot_error(error, 0, x.data()), 3.0 + 4 * 127.0 / 64 - 5.0);
   EXPECT_DOUBLE_EQ(dot_error(error, 1, x.data()), 2.5);
   EXPECT_EQ(error.row(1), (std::vector<float>{0, 0, 0.5f}));
+}
+
+TEST(WeightError, KeepsABytePerElementOfItsChannelsLargest) {
+  WeightError error{2, 2, std::vector<std::int8_t>(4), std::vector<float>(2)};
+  const float first[] = {-1.27f, 0.5f}, zeros[] = {0, 0};
+  error.set(0, first);
+  error.set(1, zeros);
+  EXPECT_EQ(error.values, (std::vector<std::int8_t>{-127, 50, 0, 0}));
+  EXPECT_NEAR(error.row(0)[1], 0.5f, 1e-6f);
+  EXPECT_EQ(error.row(1), (std::vector<float>{0, 0}));
 }
 
 }  // namespace

@@ -1,0 +1,183 @@
+#include "compress/contest.h"
+
+#include <algorithm>
+
+#include "compress/evaluate.h"
+
+namespace ctk::pipeline {
+namespace {
+
+using quantization::GivenCodes;
+using quantization::InputCodes;
+using quantization::SchemeMap;
+
+constexpr std::size_t kLeastSamples = 8;
+
+bool looks_at_inputs(const Session& session) {
+  return quantization::needs_inputs(session.config.quantize->method);
+}
+
+// Schemes that later finalists give a layer and the first does not.
+std::map<std::string, std::vector<QuantScheme>> others_of(const std::vector<Finalist>& finalists) {
+  std::map<std::string, std::vector<QuantScheme>> others;
+  for (std::size_t f = 1; f < finalists.size(); ++f) {
+    for (const auto& [layer, scheme] : finalists[f].schemes) {
+      if (finalists[0].schemes.at(layer) == scheme) continue;
+      std::vector<QuantScheme>& list = others[layer];
+      if (std::ranges::find(list, scheme) == list.end()) list.push_back(scheme);
+    }
+  }
+  return others;
+}
+
+Result<InputCodes> codes_from_inputs(const Session& session) {
+  const QuantizeConfig& config = *session.config.quantize;
+  if (!looks_at_inputs(session)) return InputCodes{};
+  if (!session.splits.calibrate)
+    return input_error("stages.quantize: method " + config.method +
+                       " fits codes to what layers are fed, found no calibration data. Give data.calibrate");
+  quantization::FromInputsOptions options;
+  options.damping = config.damp_percent / 100.0;
+  options.reduce_range = config.reduce_range;
+  options.also = others_of(session.finalists);
+  const auto work = quantize_work(session);
+  options.progress = [&session, work](std::size_t done, std::size_t total) {
+    session.advance(work * static_cast<std::int64_t>(done) / static_cast<std::int64_t>(total));
+  };
+  return quantization::code_from_inputs(session.model.graph, session.finalists[0].schemes, config.method,
+                                        *session.splits.calibrate, options);
+}
+
+// Of one finalist, and how many of them were fitted behind another network's codes.
+std::pair<GivenCodes, std::size_t> codes_of(const InputCodes& codes, const std::vector<Finalist>& finalists,
+                                            std::size_t which) {
+  if (which == 0) return {codes.given, 0};
+  GivenCodes given;
+  std::size_t borrowed = 0;
+  for (const auto& [layer, scheme] : finalists[which].schemes) {
+    if (scheme == finalists[0].schemes.at(layer)) {
+      if (const auto same = codes.given.find(layer); same != codes.given.end()) given.insert(*same);
+    } else if (const auto other = codes.also.find({layer, to_string(scheme)}); other != codes.also.end()) {
+      given.emplace(layer, other->second);
+      ++borrowed;
+    }
+  }
+  return {std::move(given), borrowed};
+}
+
+// The metric that labels decide by; empty where KL does.
+std::string label_metric(const Session& session) {
+  const data::Split& select = *session.splits.select;
+  if (!select.source->has_labels()) return "";
+  for (const auto* source : {&session.config.select, &session.config.evaluate}) {
+    if (!*source || (*source)->spec.metric.empty()) continue;
+    const auto info = data::find_metric((*source)->spec.metric);
+    if (info && (*info)->needs_labels) return (*source)->spec.metric;
+  }
+  return "top1";
+}
+
+class Judge {
+ public:
+  static Result<Judge> open(const Session& session) {
+    Judge judge(session);
+    const std::size_t batch = fixed_batch(session.model.graph, 1);
+    std::size_t bytes = 0;  // of the outputs of a batch
+    CTK_CHECK(for_each_batch(session.model.graph, judge.sample(batch), {}, {},
+                             [&](const std::vector<Tensor>& outputs, const data::Batch&, std::size_t) -> Status {
+                               bytes = outputs[0].bytes();
+                               return {};
+                             }));
+    const std::size_t least = (kLeastSamples + batch - 1) / batch;
+    judge.split_ = judge.sample(batch * std::max(least, kReferenceBytes / std::max<std::size_t>(1, bytes)));
+    CTK_TRY(judge.reference_, collect_outputs(session.model.graph, judge.split_, session.output + "/.cache"));
+    return judge;
+  }
+
+  Status measure(const graph::Graph& graph, exporter::FinalistRow& row) const {
+    CTK_TRY(const Evaluation found, evaluate(graph, split_, metric_, &reference_));
+    row.measured = found.kl.value;
+    row.standard_error = found.kl.standard_error;
+    if (!metric_.empty()) row.metric = found.metric.value;
+    return {};
+  }
+
+  bool is_better(const exporter::FinalistRow& a, const exporter::FinalistRow& b) const {
+    if (!metric_.empty() && *a.metric != *b.metric) return *a.metric > *b.metric;
+    return *a.measured < *b.measured;
+  }
+
+  std::size_t samples() const { return split_.count(); }
+
+ private:
+  explicit Judge(const Session& session)
+      : split_(*session.splits.select), metric_(label_metric(session)), reference_(session.output + "/.cache") {}
+
+  data::Split sample(std::size_t count) const {
+    data::Split part = split_;
+    part.indices.resize(std::min(part.indices.size(), count));
+    return part;
+  }
+
+  data::Split split_;
+  std::string metric_;
+  OutputCache reference_;
+};
+
+}  // namespace
+
+bool needs_contest(const Session& session) {
+  return session.splits.select && (session.finalists.size() > 1 || looks_at_inputs(session));
+}
+
+Result<CodedNetwork> code_network(const Session& session, const SchemeMap& schemes, const GivenCodes& given) {
+  quantization::ApplyOptions options = session.plain_options();
+  options.method = session.config.quantize->method;
+  options.bias_correction = session.config.quantize->bias_correction;
+  options.input_means = &session.input_means;
+  options.given = &given;
+  CodedNetwork network{session.model.graph.clone(), {}};
+  CTK_TRY(network.outcome, quantization::apply_schemes(network.graph, schemes, session.ranges, options));
+  return network;
+}
+
+Result<Contest> hold_contest(const Session& session) {
+  const std::vector<Finalist>& finalists = session.finalists;
+  CTK_TRY(const InputCodes codes, codes_from_inputs(session));
+  Contest contest;
+  if (!needs_contest(session)) {
+    CTK_TRY(contest.taken, code_network(session, finalists[0].schemes, codes.given));
+    return contest;
+  }
+  CTK_TRY(const Judge judge, Judge::open(session));
+  std::size_t best = 0;
+  const auto enter = [&](std::size_t which, const std::string& method, const GivenCodes& given,
+                         const std::string& note) -> Status {
+    CTK_TRY(CodedNetwork network, code_network(session, finalists[which].schemes, given));
+    exporter::FinalistRow row;
+    row.name = finalists[which].origin;
+    row.method = method;
+    row.predicted = finalists[which].predicted_loss;
+    row.codes = note + "; " + std::to_string(judge.samples()) + " samples compared";
+    CTK_CHECK(judge.measure(network.graph, row));
+    contest.rows.push_back(std::move(row));
+    if (contest.rows.size() > 1 && !judge.is_better(contest.rows.back(), contest.rows[best])) return {};
+    best = contest.rows.size() - 1;
+    contest.finalist = which;
+    contest.taken = std::move(network);
+    return {};
+  };
+  const std::string& method = session.config.quantize->method;
+  for (std::size_t f = 0; f < finalists.size(); ++f) {
+    const auto [given, borrowed] = codes_of(codes, finalists, f);
+    CTK_CHECK(enter(f, method, given,
+                    borrowed == 0 ? "of its own"
+                                  : std::to_string(borrowed) + " layers fitted behind the first network's codes, the "
+                                                               "others shared with it"));
+  }
+  if (looks_at_inputs(session)) CTK_CHECK(enter(contest.finalist, "rtn", {}, "of its own"));
+  contest.rows[best].is_chosen = true;
+  return contest;
+}
+
+}  // namespace ctk::pipeline

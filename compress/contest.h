@@ -1,0 +1,38 @@
+// Whole networks held against each other on the select split: the finalists of a search, and methods that find codes.
+#pragma once
+
+#include <vector>
+
+#include "compress/quantize/from_inputs.h"
+#include "compress/session.h"
+
+namespace ctk::pipeline {
+
+struct CodedNetwork {
+  graph::Graph graph;
+  quantization::ApplyOutcome outcome;
+};
+
+struct Contest {
+  CodedNetwork taken;
+  std::size_t finalist = 0;                 // of session.finalists
+  std::vector<exporter::FinalistRow> rows;  // empty: there was one network only
+};
+
+// Some stage must be chosen on the select split: several finalists, or a method with inputs and a split to judge it by.
+bool needs_contest(const Session& session);
+
+// Codes every finalist by `method` and takes the one with the least KL to the float network, or the best metric where
+// samples have labels (KL decides ties); then rounds the same schemes to nearest, which wins if it is better.
+// A method that looks at inputs walks the network once: finalists share the codes of layers they agree on, and the
+// other layers of the second and later ones are fitted to inputs behind the first one's codes. What is measured is what
+// goes on. Reference outputs stay below kReferenceBytes: of a language model, fewer windows are compared than the split
+// has. Errors: those of coding and running.
+inline constexpr std::size_t kReferenceBytes = std::size_t{1800} << 20;
+Result<Contest> hold_contest(const Session& session);
+
+// One network: `schemes` by the pipeline's method with codes found beforehand, or rounded where there are none.
+Result<CodedNetwork> code_network(const Session& session, const quantization::SchemeMap& schemes,
+                                  const quantization::GivenCodes& given);
+
+}  // namespace ctk::pipeline

@@ -1,0 +1,47 @@
+// `compress search`: another budget from the files that a run's search stage left, without the model.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/result.h"
+
+namespace ctk::pipeline {
+
+// In the output folder of a run; all three may be edited and shared.
+//   scores.json             losses by layer and scheme. A layer without a line stays float, a scheme without one is
+//                           not chosen.
+//   search/costs.json       groups of layers with their choices, bytes of each, fixed parts, the run's limits
+//   search/times.json       times by layer and scheme with the processor they were taken on; where a budget asked
+struct ResolveRequest {
+  std::string run;                   // the output folder
+  std::vector<std::string> budgets;  // "size=60 kB", "latency=0.2 ms"; those of the run where none is given
+  std::string solver = "ilp";
+  std::string
+      assignment;  // a file like search/assignment.json to price instead of solving; layers it leaves out: float
+  bool allow_other_machine = false;
+};
+
+struct ResolvedLayer {
+  std::string layer, scheme, reason;
+};
+struct ResolvedBudget {
+  std::string name, unit;  // "size", "B"
+  double limit = 0;        // infinity: none
+  double predicted = 0;
+  double price = 0;  // nats saved for each unit more
+};
+struct Resolved {
+  std::vector<ResolvedLayer> layers;
+  std::vector<ResolvedBudget> budgets;
+  double loss = 0, bound = 0, gap = 0;
+  bool is_proved = false;
+  std::vector<std::string> warnings;
+};
+
+// Errors: config (a budget or a solver that is none), input (files missing or damaged: names file, layer and what is
+// wrong; times of another processor, unless allowed), budget_infeasible.
+Result<Resolved> resolve(const ResolveRequest& request);
+
+}  // namespace ctk::pipeline

@@ -1,0 +1,224 @@
+#include "compress/search_files.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <set>
+
+#include "compress/nearest_key.h"
+#include "core/file.h"
+#include "core/printable.h"
+
+namespace ctk::pipeline::search_table {
+namespace {
+
+using nlohmann::json;
+
+json figure(double value) {
+  return std::isfinite(value) ? json(value) : json();
+}
+
+double limit_from(const json& value) {
+  return value.is_number() ? value.get<double>() : std::numeric_limits<double>::infinity();
+}
+
+json triple(const Limits& limits) {
+  return {{"size", figure(limits.size)}, {"latency", figure(limits.latency)}, {"peak_memory", figure(limits.peak)}};
+}
+
+Limits triple_from(const json& line) {
+  return {limit_from(line.at("size")), limit_from(line.at("latency")), limit_from(line.at("peak_memory"))};
+}
+
+std::string in_quotes(const std::string& text) {
+  return '"' + printable(text) + '"';
+}
+
+Error damaged(const std::string& file, const std::string& what, const std::string& remedy) {
+  return input_error(file + ": " + what + ". " + remedy);
+}
+
+Result<json> read_json(const std::string& path, const char* remedy) {
+  auto file = MappedFile::open(path);
+  if (!file) return std::move(file).error().with_context(remedy);
+  const auto bytes = file->bytes();
+  const auto* text = reinterpret_cast<const char*>(bytes.data());
+  json parsed = json::parse(text, text + bytes.size(), nullptr, false);
+  if (parsed.is_discarded())
+    return damaged(path, "expected JSON, found text that is none", "Undo the edit, or run the pipeline again");
+  return parsed;
+}
+
+Error unknown_layer(const std::string& file, const std::string& layer, const std::set<std::string>& known) {
+  std::vector<std::string_view> names(known.begin(), known.end());
+  return damaged(file, "expected layers of this run, found " + in_quotes(layer) + did_you_mean(layer, names),
+                 "Correct the name or delete its line");
+}
+
+std::set<std::string> layers_of(const Table& table) {
+  std::set<std::string> known;
+  for (const Group& group : table.groups) known.insert(group.layers.begin(), group.layers.end());
+  return known;
+}
+
+Status read_losses(const std::string& path, Table& table) {
+  CTK_TRY(const json file, read_json(path, "the losses that the sensitivity stage leaves"));
+  const std::set<std::string> known = layers_of(table);
+  if (!file.contains("scores") || !file["scores"].is_array())
+    return damaged(path, "expected a list \"scores\", found none", "Run the pipeline again");
+  for (const json& row : file["scores"]) {
+    const std::string layer = row.value("layer", ""), scheme = row.value("scheme", "");
+    if (!known.contains(layer)) return unknown_layer(path, layer, known);
+    const json loss = row.value("loss", json());
+    if (!loss.is_number() || !std::isfinite(loss.get<double>()))
+      return damaged(path,
+                     "layer " + in_quotes(layer) + ", scheme " + scheme + ": expected a finite number as loss, found " +
+                         loss.dump(),
+                     "Score it again, or delete the line: the layer then does without this scheme");
+    table.loss[{layer, scheme}] = loss.get<double>();
+    table.loss_error[{layer, scheme}] = row.value("standard_error", 0.0);
+  }
+  return {};
+}
+
+// Choices that every layer of a group has a score for; float needs none.
+void keep_scored(Table& table) {
+  for (Group& group : table.groups) {
+    std::erase_if(group.choices, [&](const QuantScheme& scheme) {
+      return !(scheme == QuantScheme{}) && std::ranges::any_of(group.layers, [&](const std::string& layer) {
+        return !table.loss.contains({layer, to_string(scheme)});
+      });
+    });
+    if (group.choices.empty()) group.choices.push_back({});
+  }
+}
+
+}  // namespace
+
+json to_json(const SavedSearch& saved) {
+  json groups = json::array(), times = json::array();
+  for (const Group& group : saved.table.groups) {
+    json choices = json::array();
+    for (const QuantScheme& scheme : group.choices) {
+      choices.push_back({{"scheme", to_string(scheme)},
+                         {"bytes", group_cost(saved.table.bytes, group, scheme, false)},
+                         {"packed", group_cost(saved.table.packed, group, scheme, true)}});
+    }
+    groups.push_back({{"layers", group.layers},
+                      {"tie", group.tie},
+                      {"float_bytes", group_cost(saved.table.bytes, group, {}, false)},
+                      {"choices", std::move(choices)}});
+  }
+  for (const auto& [key, us] : saved.table.latency_us)
+    times.push_back({{"layer", key.first}, {"scheme", key.second}, {"us", us}});
+  json files{{"costs",
+              {{"groups", std::move(groups)},
+               {"fixed", {{"bytes", saved.table.base_bytes}, {"peak_memory", saved.table.base_peak}}},
+               {"missed", triple(saved.extra)},
+               {"float", triple(saved.baseline)},
+               {"limits", triple(saved.limit)}}}};
+  if (!saved.cpu.empty()) {
+    files["times"] = {{"cpu", saved.cpu}, {"fixed_us", saved.table.base_us}, {"layers", std::move(times)}};
+  }
+  return files;
+}
+
+Status write_search_files(const json& files, const json& schemes, const std::string& folder) {
+  const std::string to = folder + "/search";
+  std::error_code error;
+  std::filesystem::create_directories(to, error);
+  if (error) return input_error(to + ": cannot be made: " + error.message());
+  CTK_CHECK(write_file(to + "/assignment.json", schemes.dump(1) + "\n"));
+  CTK_CHECK(write_file(to + "/costs.json", files["costs"].dump(1) + "\n"));
+  if (files.contains("times")) return write_file(to + "/times.json", files["times"].dump(1) + "\n");
+  std::filesystem::remove(to + "/times.json", error);
+  return {};
+}
+
+Result<SavedSearch> read_search_files(const std::string& folder, std::vector<std::string>& warnings) {
+  SavedSearch saved;
+  const std::string costs_path = folder + "/search/costs.json", times_path = folder + "/search/times.json";
+  CTK_TRY(const json costs, read_json(costs_path, "expected the output folder of a run with a stage \"search\""));
+  try {
+    Table& table = saved.table;
+    for (const json& line : costs.at("groups")) {
+      Group group{line.at("layers"), {}, line.at("tie")};
+      if (group.layers.empty())
+        return damaged(costs_path, "expected layers in every group, found none", "Undo the edit");
+      const auto add = [&](const std::string& scheme, double bytes, double packed) {
+        table.bytes[{group.layers[0], scheme}] = bytes;
+        table.packed[{group.layers[0], scheme}] = packed;
+      };
+      add(to_string(QuantScheme{}), line.at("float_bytes"), 0);
+      for (const json& choice : line.at("choices")) {
+        CTK_TRY(const QuantScheme scheme, parse_scheme(choice.at("scheme").get<std::string>()));
+        group.choices.push_back(scheme);
+        add(to_string(scheme), choice.at("bytes"), choice.at("packed"));
+      }
+      table.groups.push_back(std::move(group));
+    }
+    table.base_bytes = costs.at("fixed").at("bytes");
+    table.base_peak = costs.at("fixed").at("peak_memory");
+    saved.extra = triple_from(costs.at("missed"));
+    saved.baseline = triple_from(costs.at("float"));
+    saved.limit = triple_from(costs.at("limits"));
+    CTK_CHECK(read_losses(folder + "/scores.json", table));
+    keep_scored(table);
+    if (std::filesystem::exists(times_path)) {
+      CTK_TRY(const json times, read_json(times_path, "times of layers"));
+      const std::set<std::string> known = layers_of(table);
+      saved.cpu = times.at("cpu");
+      table.base_us = times.at("fixed_us");
+      for (const json& row : times.at("layers")) {
+        const std::string layer = row.at("layer");
+        if (!known.contains(layer)) {
+          warnings.push_back(times_path + ": " + in_quotes(layer) + " is no layer of this run; its times are left out");
+          continue;
+        }
+        table.latency_us[{layer, row.at("scheme")}] = row.at("us");
+      }
+    }
+  } catch (const json::exception& error) {
+    return damaged(folder + "/search", std::string("expected the keys that a run writes, found: ") + error.what(),
+                   "Undo the edit, or run the pipeline again");
+  }
+  return saved;
+}
+
+Result<std::vector<std::size_t>> read_assignment(const std::string& path, Table& table) {
+  CTK_TRY(const json file, read_json(path, "an assignment of schemes to layers"));
+  if (!file.is_object()) return damaged(path, "expected {\"layer\": \"scheme\"}, found " + file.dump(), "Correct it");
+  const std::set<std::string> known = layers_of(table);
+  for (const auto& [layer, scheme] : file.items()) {
+    if (!known.contains(layer)) return unknown_layer(path, layer, known);
+    if (!scheme.is_string())
+      return damaged(path, in_quotes(layer) + ": expected a scheme, found " + scheme.dump(), "Correct it");
+  }
+  std::vector<std::size_t> choices;
+  for (Group& group : table.groups) {
+    std::optional<std::string> wanted;
+    for (const std::string& layer : group.layers) {
+      const std::string scheme = file.value(layer, to_string(QuantScheme{}));
+      if (wanted && *wanted != scheme)
+        return damaged(path,
+                       in_quotes(layer) + ": expected " + *wanted + ", since it must " + group.tie + " with " +
+                           in_quotes(group.layers[0]) + ", found " + scheme,
+                       "Give both one scheme, or run with groups: none");
+      wanted = scheme;
+    }
+    const bool has_float = std::ranges::find(group.choices, QuantScheme{}) != group.choices.end();
+    if (*wanted == to_string(QuantScheme{}) && !has_float) group.choices.push_back({});
+    const auto at = std::ranges::find(group.choices, *wanted, [](const QuantScheme& s) { return to_string(s); });
+    if (at == group.choices.end()) {
+      std::string list;
+      for (const QuantScheme& scheme : group.choices) list += (list.empty() ? "" : ", ") + to_string(scheme);
+      return damaged(path, in_quotes(group.layers[0]) + ": expected one of " + list + ", found " + in_quotes(*wanted),
+                     "Correct the scheme");
+    }
+    choices.push_back(static_cast<std::size_t>(at - group.choices.begin()));
+  }
+  return choices;
+}
+
+}  // namespace ctk::pipeline::search_table

@@ -1,0 +1,115 @@
+"""compress search: another budget from the files of a run, and files that people edited."""
+
+import json
+import shutil
+import time
+
+import pytest
+
+from conftest import small_cnn
+from quantized import gaussian
+
+CONFIG, INPUT, INFEASIBLE = 2, 3, 4
+
+STAGES = [{"calibrate": {}}, {"sensitivity": {"metric": "kl"}}, {"search": {"schemes": ["w8a8_c", "w4a8_c", "fp16", "fp32"]}},
+          {"quantize": {"method": "rtn"}}, {"export": {"formats": ["bundle"]}}, {"validate": {}}]
+
+
+@pytest.fixture
+def folder(job):
+    job.write(small_cnn(), {"x": gaussian(48, 3, 8, 8)})
+    job.pipeline(calibrate={"samples": 16}, evaluate={"skip": 40}, stages=STAGES, budget={"size": "60 %", "latency": "10 s"}, threads=1)
+    assert job.run().code == 0
+    return job.output
+
+
+def search(compress_run, folder, *words):
+    return compress_run("search", "--from", folder, *words)
+
+
+def test_the_budget_of_the_run_gives_its_answer_again(folder, compress_run):
+    again = json.loads(search(compress_run, folder, "--json").out)
+    assert again["assignment"] == json.loads((folder / "search" / "assignment.json").read_text())
+    report = json.loads((folder / "report.json").read_text())
+    assert again["assignment"] == {layer["name"]: layer["scheme"] for layer in report["layers"]}
+    assert again["certificate"]["proved_optimal"] and again["loss"] == report["certificate"]["loss"]
+
+
+def test_a_smaller_budget_costs_more_and_is_kept_within_two_seconds(folder, compress_run):
+    start = time.process_time()
+    wide, tight = (json.loads(search(compress_run, folder, "--budget", f"size={share} %", "--json").out) for share in (60, 40))
+    assert time.process_time() - start < 2
+    size = {row["name"]: row for row in tight["budget"]}["size"]
+    assert size["predicted"] <= size["limit"] and wide["loss"] <= tight["loss"] and size["price"] >= 0
+    assert "nats" in search(compress_run, folder, "--budget", "size=40 %").out
+
+
+def test_an_infeasible_budget_says_what_is_reachable(folder, compress_run):
+    refused = search(compress_run, folder, "--budget", "size=10 B")
+    assert refused.code == INFEASIBLE and "smallest reachable" in refused.err and "held by" in refused.err
+
+
+@pytest.mark.parametrize("budget, told", [("size=60", "unit"), ("size=0 kB", "above 0"), ("size=-3 kB", "above 0"), ("speed=3 ms", "--budget"),
+                                          ("size", "--budget")])
+def test_a_budget_that_is_none_is_refused(folder, compress_run, budget, told):
+    refused = search(compress_run, folder, "--budget", budget)
+    assert refused.code == CONFIG and told in refused.err
+
+
+def test_the_same_budget_twice_is_refused(folder, compress_run):
+    refused = search(compress_run, folder, "--budget", "size=60 %", "--budget", "size=40 %")
+    assert refused.code == CONFIG and "each budget once" in refused.err
+
+
+def edit(folder, name, change):
+    file = folder / name
+    content = json.loads(file.read_text())
+    change(content)
+    file.write_text(json.dumps(content))
+
+
+def test_a_layer_without_scores_stays_float(folder, compress_run):
+    layer = json.loads((folder / "scores.json").read_text())["scores"][0]["layer"]
+    edit(folder, "scores.json", lambda file: file.update(scores=[row for row in file["scores"] if row["layer"] != layer]))
+    again = json.loads(search(compress_run, folder, "--budget", "size=90 %", "--json").out)
+    assert again["assignment"][layer] == "fp32"
+
+
+def test_scores_that_are_no_numbers_are_refused(folder, compress_run):
+    edit(folder, "scores.json", lambda file: file["scores"][0].update(loss=None))
+    refused = search(compress_run, folder)
+    layer = json.loads((folder / "scores.json").read_text())["scores"][0]["layer"]
+    assert refused.code == INPUT and layer in refused.err and "finite number" in refused.err
+
+
+def test_a_score_of_an_unknown_layer_is_refused(folder, compress_run):
+    edit(folder, "scores.json", lambda file: file["scores"][0].update(layer="nowhere"))
+    refused = search(compress_run, folder)
+    assert refused.code == INPUT and "nowhere" in refused.err
+
+
+def test_an_edited_assignment_is_priced(folder, compress_run, tmp_path):
+    edited = tmp_path / "assignment.json"
+    schemes = json.loads((folder / "search" / "assignment.json").read_text())
+    first = next(iter(schemes))
+    del schemes[first]
+    edited.write_text(json.dumps(schemes))
+    priced = json.loads(search(compress_run, folder, "--assignment", edited, "--budget", "size=100 %", "--json").out)
+    assert priced["assignment"] == {**schemes, first: "fp32"}
+    edited.write_text(json.dumps({**schemes, "nowhere": "w8a8_c"}))
+    refused = search(compress_run, folder, "--assignment", edited)
+    assert refused.code == INPUT and "nowhere" in refused.err
+
+
+def test_times_of_another_processor_are_named(folder, compress_run):
+    edit(folder, "search/times.json", lambda file: file.update(cpu="Abacus 3000"))
+    assert search(compress_run, folder, "--budget", "size=60 %").code == 0  # times do not matter there
+    refused = search(compress_run, folder, "--budget", "latency=10 s")
+    assert refused.code == INPUT and "Abacus 3000" in refused.err and "--allow-other-machine" in refused.err
+    allowed = json.loads(search(compress_run, folder, "--budget", "latency=10 s", "--allow-other-machine", "--json").out)
+    assert "Abacus 3000" in allowed["warnings"][0]
+
+
+def test_a_folder_without_a_search_is_refused(compress_run, tmp_path):
+    refused = search(compress_run, tmp_path)
+    assert refused.code == INPUT and "search" in refused.err
