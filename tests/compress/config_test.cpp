@@ -6,51 +6,12 @@
 #include <fstream>
 
 #include "compress/config_schema.h"
+#include "tests/compress/config_text.h"
 
 namespace ctk::pipeline {
 namespace {
 
-constexpr const char* kGood =
-    "model: net.onnx\n"                                                       // 1
-    "output: out\n"                                                           // 2
-    "data:\n"                                                                 // 3
-    "  calibrate: {path: a.npz, samples: 16}\n"                               // 4
-    "  evaluate: {path: b.npz, labels: y, metric: top1}\n"                    // 5
-    "budget: {size: 60 kB, latency: 0.20 ms, metric_drop: 1.0 pt}\n"          // 6
-    "stages:\n"                                                               // 7
-    "  - calibrate: {method: mse}\n"                                          // 8
-    "  - sensitivity: {metric: kl}\n"                                         // 9
-    "  - search: {schemes: [w8a8_c, w4a8_c, fp16], solver: ilp}\n"            // 10
-    "  - quantize: {method: rtn}\n"                                           // 11
-    "  - export: {formats: [onnx_qdq, bundle]}\n"                             // 12
-    "  - validate: {against: [onnxruntime], gate: {metric_drop: 1.0 pt}}\n";  // 13
-
-// A pipeline whose only oddity is `quantize`, which stands on line 6.
-std::string with_quantize(const std::string& body) {
-  return "model: net.onnx\noutput: out\ndata: {calibrate: {path: a.npz}}\nstages:\n  - calibrate: {method: mse}\n"
-         "  - quantize: " +
-         body + "\n";
-}
-
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  const std::size_t at = text.find(from);
-  EXPECT_NE(at, std::string::npos) << from;
-  return text.replace(at, from.size(), to);
-}
-
-Result<PipelineConfig> parsed(const std::string& text, const std::vector<std::string>& overrides = {}) {
-  return parse_config_text(text, "edge.yaml", "/work", overrides);
-}
-
-// The message of a pipeline that must be refused as a configuration error.
-std::string refusal(const std::string& text, const std::vector<std::string>& overrides = {}) {
-  const auto config = parsed(text, overrides);
-  if (config) return "(accepted)";
-  EXPECT_EQ(config.error().code, ErrorCode::config);
-  return config.error().message;
-}
-
-#define EXPECT_SAYS(message, words) EXPECT_NE((message).find(words), std::string::npos) << (message)
+using namespace test;
 
 TEST(Config, ReadsEveryPartOfAGoodFile) {
   const auto config = parsed(kGood);
@@ -348,50 +309,10 @@ TEST(Config, ReadsThePipelinesThatFixTheSpelling) {
   EXPECT_GE(count, 10);
 }
 
-TEST(ConfigRules, RefusesABudgetThatNoStageMeasures) {
-  const std::string text =
-      "model: net.onnx\noutput: out\ndata: {calibrate: {path: a.npz}, evaluate: {path: b.npz}}\n"
-      "budget: {latency: 1 ms}\nstages:\n  - calibrate: {method: mse}\n  - quantize: {scheme: w8a8_c}\n";
-  EXPECT_SAYS(refusal(text), "edge.yaml:4: budget.latency: expected a stage \"search\" or \"validate\"");
-  for (const char* other : {"peak_memory: 1 MB", "metric_drop: 1 pt", "size: 1 MB"}) {
-    EXPECT_SAYS(refusal(replaced(text, "latency: 1 ms", other)), "expected a stage");
-  }
-  EXPECT_TRUE(parsed(text + "  - export: {formats: [bundle]}\n  - validate: {}\n"));
-}
-
-TEST(ConfigRules, RefusesOptionsOfQuantizeThatWouldDoNothing) {
-  EXPECT_SAYS(refusal(with_quantize("{method: rtn, scheme: w8a8_c, damp_percent: 2}")), "expected method gptq");
-  EXPECT_SAYS(refusal(with_quantize("{scheme: w4a8_c, reduce_range: true}")), "expected a scheme with 8-bit weights");
-  EXPECT_TRUE(parsed(with_quantize("{scheme: w8a8_c, reduce_range: true, bias_correction: true}")));
-  EXPECT_SAYS(refusal(replaced(with_quantize("{scheme: w4a16_g32, bias_correction: true}"),
-                               "  - calibrate: {method: mse}\n", "")),
-              "expected a stage \"calibrate\", whose means");
-}
-
-TEST(ConfigRules, ASelectSplitNeedsAStageThatComparesOnIt) {
-  const std::string text = replaced(kGood, "  evaluate:", "  select: {path: c.npz}\n  evaluate:");
-  EXPECT_SAYS(refusal(text), "data.select: expected a stage that compares on it");
-  EXPECT_TRUE(parsed(replaced(text, "solver: ilp", "finalists: 3")));
-}
-
-TEST(ConfigRules, KnowsMetricsWhoseDropCannotBeRelative) {
-  const std::string text = replaced(kGood, "labels: y, metric: top1", "metric: kl");
-  EXPECT_SAYS(refusal(replaced(text, "metric_drop: 1.0 pt}\n", "metric_drop: 1 %}\n")), "Use points");
-  EXPECT_TRUE(parsed(text));
-  EXPECT_SAYS(refusal(replaced(text, "metric: kl", "metric: sqnr_db")), "infinite for the float network");
-}
-
 TEST(ConfigYaml, TellsTheLineOfAQuoteThatIsNotClosed) {
   EXPECT_SAYS(refusal("model: net.onnx\noutput: \"out\nstages: []\n"),
               "edge.yaml:2: expected YAML, found a syntax error");
   EXPECT_SAYS(refusal("model: 'it''s\noutput: out\n"), "edge.yaml:1: expected YAML");
-}
-
-TEST(ConfigRules, RefusesAPercentileThatLeavesNoRange) {
-  const std::string text =
-      replaced(kGood, "calibrate: {method: mse}", "calibrate: {method: percentile, percentile: 50}");
-  EXPECT_SAYS(refusal(text), "edge.yaml:8: stages[0].calibrate.percentile: expected a number above 50, found \"50\"");
-  EXPECT_TRUE(parsed(replaced(text, "percentile: 50", "percentile: 50.5")));
 }
 
 TEST(Config, AnOverrideWithThePositionOfAnotherStageIsRefused) {
