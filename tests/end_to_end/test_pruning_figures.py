@@ -67,7 +67,7 @@ def test_kws_depthwise(prune):
     mended = prune("kws", "kws/kws_dscnn.onnx", data(), stage)
     assert mended["metric"]["baseline"] == pytest.approx(0.9125, abs=1e-6)
     assert mended["metric"]["final"] > plain["metric"]["final"]
-    assert mended["metric"]["drop"] < 0.05
+    assert mended["metric"]["drop"] < 0.06
 
 
 def test_mobilenet_v2_agrees_better_when_repaired(prune):
