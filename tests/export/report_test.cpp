@@ -38,7 +38,8 @@ Report example() {
       {"conv<1>", "Conv", {32, 1, 3, 3}, 18432, "w8a8_c", "rtn", 1e-4, 12.5, 416, "least loss", 256, 1e-5, 1e-5, 11.6},
       {"fc", "Gemm", {10, 32}, 320, "fp16", "", std::nullopt, 3.0, 640, "", 0, {}, {}, 16}};
   report.skipped = {{"head", "Gemm", "ignored by \"re:.*head\""}};
-  report.stages = {{"calibrate", 0.5, false, 1000, {}, {}, {}}, {"quantize", 0.1, true, 1000, 0.998, 0.996, true}};
+  report.stages = {{"prune", 0.5, false, 1000, 0.998, 0.99, true, 18752, 9376, 37504, 11.5},
+                   {"quantize", 0.1, true, 1000, 0.998, 0.996, true, {}, {}, {}, {}}};
   report.files = {{"model.bundle", "bundle", 40000, "aa"}};
   report.warnings = {{"overlap", "score and calibrate share 3 samples"}};
   report.ranges = {{"image", 0, 1, 16384, "mse"}};
