@@ -171,6 +171,24 @@ void drop_dominated(Grid& grid) {
   }
 }
 
+CostRange cost_range(const Grid& grid, std::size_t budget) {
+  CostRange range;
+  for (const GridItem& item : grid.items) {
+    const auto by_cost = [budget](const GridChoice& x, const GridChoice& y) {
+      return x.costs[budget] < y.costs[budget];
+    };
+    const auto [low, high] = std::minmax_element(item.begin(), item.end(), by_cost);
+    range.least += low->costs[budget];
+    range.most += high->costs[budget];
+  }
+  for (const GridEdge& edge : grid.edges) {
+    const auto [low, high] = std::minmax_element(edge.costs[budget].begin(), edge.costs[budget].end());
+    range.least += *low;
+    range.most += *high;
+  }
+  return range;
+}
+
 GridTotal total_of(const Grid& grid, const std::vector<std::size_t>& positions) {
   GridTotal total;
   total.costs.resize(grid.limits.size(), 0);

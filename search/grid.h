@@ -55,6 +55,11 @@ struct GridTotal {
   bool is_within = false;  // all limits hold
 };
 GridTotal total_of(const Grid& grid, const std::vector<std::size_t>& positions);
+// What items and edges add to one budget, each at its least and at its most.
+struct CostRange {
+  std::int64_t least = 0, most = 0;
+};
+CostRange cost_range(const Grid& grid, std::size_t budget);
 
 // The tie rule between complete assignments: smaller loss, then smaller first budget's cost, then the earlier choice at
 // the first item where they differ.

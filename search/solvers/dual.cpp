@@ -102,14 +102,7 @@ Dual best_multipliers(const Grid& grid) {
   for (const GridEdge& edge : grid.edges)
     loss_scale += static_cast<double>(*std::max_element(edge.loss.begin(), edge.loss.end()));
   for (std::size_t b = 0; b < grid.limits.size(); ++b) {
-    std::int64_t most = 0, least = 0;
-    for (const GridItem& item : grid.items) {
-      const auto by_cost = [b](const GridChoice& x, const GridChoice& y) { return x.costs[b] < y.costs[b]; };
-      const auto [low, high] = std::minmax_element(item.begin(), item.end(), by_cost);
-      least += low->costs[b];
-      most += high->costs[b];
-    }
-    for (const GridEdge& edge : grid.edges) most += *std::max_element(edge.costs[b].begin(), edge.costs[b].end());
+    const auto [least, most] = cost_range(grid, b);
     if (most <= grid.limits[b] || most == least) continue;
     active.push_back(b);
     scales.push_back(static_cast<double>(most - least));

@@ -54,18 +54,7 @@ std::vector<std::size_t> unlimited_best(const Grid& grid) {
 // budget can be met alone.
 bool tighten_limits(Grid& grid) {
   for (std::size_t b = 0; b < grid.limits.size(); ++b) {
-    std::int64_t least = 0, most = 0;
-    for (const GridItem& item : grid.items) {
-      const auto by_cost = [b](const GridChoice& x, const GridChoice& y) { return x.costs[b] < y.costs[b]; };
-      const auto [low, high] = std::minmax_element(item.begin(), item.end(), by_cost);
-      least += low->costs[b];
-      most += high->costs[b];
-    }
-    for (const GridEdge& edge : grid.edges) {
-      const auto [low, high] = std::minmax_element(edge.costs[b].begin(), edge.costs[b].end());
-      least += *low;
-      most += *high;
-    }
+    const auto [least, most] = cost_range(grid, b);
     if (least > grid.limits[b]) return false;
     grid.limits[b] = std::min(grid.limits[b], most);
   }

@@ -16,14 +16,7 @@ Moves::Moves(const Grid& grid, std::vector<std::size_t> positions) : grid_(&grid
   loss_ = total.loss;
   costs_ = std::move(total.costs);
   for (std::size_t b = 0; b < grid.limits.size(); ++b) {
-    std::int64_t least = 0, most = 0;
-    for (const GridItem& item : grid.items) {
-      const auto by_cost = [b](const GridChoice& x, const GridChoice& y) { return x.costs[b] < y.costs[b]; };
-      const auto [low, high] = std::minmax_element(item.begin(), item.end(), by_cost);
-      least += low->costs[b];
-      most += high->costs[b];
-    }
-    for (const GridEdge& edge : grid.edges) most += *std::max_element(edge.costs[b].begin(), edge.costs[b].end());
+    const auto [least, most] = cost_range(grid, b);
     scales_.push_back(most <= grid.limits[b] ? 0.0
                                              : 1.0 / static_cast<double>(std::max<std::int64_t>(most - least, 1)));
   }

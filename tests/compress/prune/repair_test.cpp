@@ -7,8 +7,8 @@
 #include <cmath>
 
 #include "compress/prune/importance.h"
-#include "data/rows.h"
 #include "tests/support/graph_builder.h"
+#include "tests/support/made_rows.h"
 
 namespace ctk::test {
 namespace {
@@ -18,29 +18,8 @@ using graph::Graph;
 
 constexpr std::size_t kSamples = 24;
 
-class MadeRows final : public data::Rows {
- public:
-  explicit MadeRows(Shape shape) : shape_(std::move(shape)) {}
-  std::size_t count() const override { return kSamples; }
-  Result<std::vector<Tensor>> read(std::size_t row) const override {
-    return std::vector<Tensor>{varied(shape_, static_cast<unsigned>(row) + 1)};
-  }
-  Result<std::uint64_t> hash(std::size_t row) const override { return row; }
-  std::string name(std::size_t row) const override { return "row " + std::to_string(row); }
-  std::string origin(std::size_t) const override { return "made"; }
-  bool is_array() const override { return false; }
-
- private:
-  Shape shape_;
-};
-
 data::Split split_of(const Graph& graph, const Shape& sample) {
-  const std::vector<data::InputInfo> infos{{graph.value(graph.inputs()[0]).name, DType::f32, sample}};
-  data::SourceSpec spec;
-  spec.path = "made";
-  data::Split split{"calibrate", *data::open_source(spec, infos, std::make_shared<MadeRows>(sample)), {}, "", false};
-  for (std::size_t i = 0; i < kSamples; ++i) split.indices.push_back(i);
-  return split;
+  return made_split(graph, sample, kSamples);
 }
 
 // A residual block: x -> stem -> (a -> Relu -> b) + stem -> head. Channel 5 of `a` repeats channel 0 where

@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "data/rows.h"
 #include "tests/support/graph_builder.h"
+#include "tests/support/made_rows.h"
 
 namespace ctk::test {
 namespace {
@@ -15,30 +15,8 @@ using quantization::LayerInputs;
 
 constexpr std::size_t kSamples = 5;
 
-class MadeRows final : public data::Rows {
- public:
-  explicit MadeRows(Shape shape) : shape_(std::move(shape)) {}
-  std::size_t count() const override { return kSamples; }
-  Result<std::vector<Tensor>> read(std::size_t row) const override {
-    return std::vector<Tensor>{varied(shape_, static_cast<unsigned>(row) + 1)};
-  }
-  Result<std::uint64_t> hash(std::size_t row) const override { return row; }
-  std::string name(std::size_t row) const override { return "row " + std::to_string(row); }
-  std::string origin(std::size_t) const override { return "made"; }
-  bool is_array() const override { return false; }
-
- private:
-  Shape shape_;
-};
-
 data::Split split_of(const Graph& graph, const Shape& sample) {
-  const std::vector<data::InputInfo> infos{{graph.value(graph.inputs()[0]).name, DType::f32, sample}};
-  data::SourceSpec spec;
-  spec.path = "made";
-  auto source = data::open_source(spec, infos, std::make_shared<MadeRows>(sample));
-  EXPECT_TRUE(source.has_value()) << (source ? "" : source.error().message);
-  data::Split split{"calibrate", std::move(*source), {0, 1, 2, 3, 4}, "", false};
-  return split;
+  return made_split(graph, sample, kSamples);
 }
 
 // Conv (strides, dilation, padding) -> Relu -> Flatten -> Gemm.
