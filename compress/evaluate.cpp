@@ -166,25 +166,24 @@ Result<Evaluation> evaluate(const graph::Graph& graph, const data::Split& split,
   if (info != nullptr) own.emplace(*info);
   data::MetricSum agreement(*agreement_info), kl(*kl_info), sqnr(*sqnr_info);
   std::size_t number = 0;
-  CTK_CHECK(for_each_batch_of(batch_beside(reference, graph, split), graph, split, {}, {},
-                              [&](const std::vector<Tensor>& outputs, const data::Batch& batch, std::size_t) -> Status {
-                                const TensorView expected =
-                                    reference != nullptr ? reference->batch(number).view() : TensorView{};
-                                std::vector<std::int64_t> next;
-                                if (info != nullptr && info->needs_tokens) {
-                                  CTK_TRY(next, data::next_tokens(batch.inputs[0]));
-                                }
-                                if (own)
-                                  CTK_CHECK(own->add(outputs[0].view(), next.empty() ? batch.labels : next, expected));
-                                if (reference != nullptr) {
-                                  CTK_CHECK(agreement.add(outputs[0].view(), {}, expected));
-                                  CTK_CHECK(kl.add(outputs[0].view(), {}, expected));
-                                  CTK_CHECK(sqnr.add(outputs[0].view(), {}, expected));
-                                }
-                                if (kept != nullptr) CTK_CHECK(kept->add(outputs[0]));
-                                ++number;
-                                return {};
-                              }));
+  const BatchVisitor measure = [&](const std::vector<Tensor>& outputs, const data::Batch& batch,
+                                   std::size_t) -> Status {
+    const TensorView expected = reference != nullptr ? reference->batch(number).view() : TensorView{};
+    std::vector<std::int64_t> next;
+    if (info != nullptr && info->needs_tokens) {
+      CTK_TRY(next, data::next_tokens(batch.inputs[0]));
+    }
+    if (own) CTK_CHECK(own->add(outputs[0].view(), next.empty() ? batch.labels : next, expected));
+    if (reference != nullptr) {
+      CTK_CHECK(agreement.add(outputs[0].view(), {}, expected));
+      CTK_CHECK(kl.add(outputs[0].view(), {}, expected));
+      CTK_CHECK(sqnr.add(outputs[0].view(), {}, expected));
+    }
+    if (kept != nullptr) CTK_CHECK(kept->add(outputs[0]));
+    ++number;
+    return {};
+  };
+  CTK_CHECK(for_each_batch_of(batch_beside(reference, graph, split), graph, split, {}, {}, measure));
   Evaluation result;
   if (own) {
     CTK_TRY(result.metric, own->value());

@@ -75,59 +75,51 @@ void Moves::apply(std::size_t item, std::size_t position) {
   positions_[item] = position;
 }
 
-bool Moves::repair() {
+template <class RateOf>
+bool Moves::apply_best(RateOf&& rate_of) {
   Change trial;
-  for (double excess_now = excess(); !is_within(); excess_now = excess()) {
-    bool is_found = false;
-    double best_rate = 0;
-    std::size_t best_item = 0, best_position = 0;
-    for (std::size_t i = 0; i < positions_.size(); ++i) {
-      for (std::size_t p = 0; p < grid_->items[i].size(); ++p) {
-        if (p == positions_[i]) continue;
-        change(i, p, trial);
-        const double removed = excess_now - excess_after(trial);
-        if (removed <= 1e-15) continue;
-        // A move that loses nothing is best by what it removes; others by loss for each unit.
-        const double rate = trial.loss <= 0 ? -1e300 * removed : static_cast<double>(trial.loss) / removed;
-        if (is_found && rate >= best_rate) continue;
-        is_found = true;
-        best_rate = rate;
-        best_item = i;
-        best_position = p;
-      }
+  std::optional<double> best_rate;
+  std::size_t best_item = 0, best_position = 0;
+  for (std::size_t i = 0; i < positions_.size(); ++i) {
+    for (std::size_t p = 0; p < grid_->items[i].size(); ++p) {
+      if (p == positions_[i]) continue;
+      change(i, p, trial);
+      const std::optional<double> rate = rate_of(i, p, trial);
+      if (!rate || (best_rate && *rate >= *best_rate)) continue;
+      best_rate = rate;
+      best_item = i;
+      best_position = p;
     }
+  }
+  if (best_rate) apply(best_item, best_position);
+  return best_rate.has_value();
+}
+
+bool Moves::repair() {
+  while (!is_within()) {
+    const double excess_now = excess();
+    const bool is_found = apply_best([&](std::size_t, std::size_t, const Change& trial) -> std::optional<double> {
+      const double removed = excess_now - excess_after(trial);
+      if (removed <= 1e-15) return {};
+      // A move that loses nothing is best by what it removes; others by loss for each unit.
+      return trial.loss <= 0 ? -1e300 * removed : static_cast<double>(trial.loss) / removed;
+    });
     if (!is_found) return false;
-    apply(best_item, best_position);
   }
   return true;
 }
 
 void Moves::descend() {
-  Change trial;
-  for (;;) {
-    bool is_found = false;
-    double best_rate = 0;
-    std::size_t best_item = 0, best_position = 0;
-    for (std::size_t i = 0; i < positions_.size(); ++i) {
-      for (std::size_t p = 0; p < grid_->items[i].size(); ++p) {
-        if (p == positions_[i]) continue;
-        change(i, p, trial);
-        if (trial.loss > 0) continue;
-        const std::int64_t first_cost = trial.costs.empty() ? 0 : trial.costs[0];
-        // Of equal losses the tie rule takes the smaller first cost, then the earlier choice.
-        const bool is_tie = trial.loss == 0 && (first_cost < 0 || (first_cost == 0 && p < positions_[i]));
-        if ((trial.loss == 0 && !is_tie) || excess_after(trial) > 0) continue;
-        const double paid = std::max(1e-12, scaled_cost(trial));
-        const double rate = static_cast<double>(-trial.loss) / paid;
-        if (is_found && rate <= best_rate) continue;
-        is_found = true;
-        best_rate = rate;
-        best_item = i;
-        best_position = p;
-      }
-    }
-    if (!is_found) return;
-    apply(best_item, best_position);
+  const auto rate_of = [&](std::size_t i, std::size_t p, const Change& trial) -> std::optional<double> {
+    if (trial.loss > 0) return {};
+    const std::int64_t first_cost = trial.costs.empty() ? 0 : trial.costs[0];
+    // Of equal losses the tie rule takes the smaller first cost, then the earlier choice.
+    const bool is_tie = trial.loss == 0 && (first_cost < 0 || (first_cost == 0 && p < positions_[i]));
+    if ((trial.loss == 0 && !is_tie) || excess_after(trial) > 0) return {};
+    const double paid = std::max(1e-12, scaled_cost(trial));
+    return static_cast<double>(trial.loss) / paid;
+  };
+  while (apply_best(rate_of)) {
   }
 }
 

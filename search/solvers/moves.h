@@ -40,6 +40,11 @@ class Moves {
   void exchange(std::size_t max_steps);
 
  private:
+  // Applies the move of least rate, the first of equals; rate_of(item, position, change) is empty for moves that do not
+  // count. False: none does.
+  template <class RateOf>
+  bool apply_best(RateOf&& rate_of);
+
   const Grid* grid_;
   std::vector<std::size_t> positions_;
   std::int64_t loss_ = 0;
