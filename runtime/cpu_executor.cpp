@@ -50,6 +50,7 @@ Result<CpuExecutor::Prepared*> CpuExecutor::prepare(std::span<const Shape> shape
   options.threads = made->threads;
   options.packed = options_.packed;
   options.caches = options_.caches;
+  options.npu = options_.npu;
   CTK_TRY(made->plan, make_plan(graph_, options));
   Plan& plan = made->plan;
   made->arena = allocate_aligned(plan.memory.arena_bytes);

@@ -13,8 +13,9 @@ namespace ctk::runtime {
 struct ExecutorOptions {
   std::vector<graph::ValueId> keep;  // values an observer may ask for
   bool fuse = true;
-  std::shared_ptr<PackedWeights> packed = nullptr;  // of the same graph, to share with other executors; null: its own
-  std::shared_ptr<KvCaches> caches = nullptr;       // as PlanOptions::caches
+  std::shared_ptr<PackedWeights> packed = nullptr;    // of the same graph, to share with other executors; null: its own
+  std::shared_ptr<KvCaches> caches = nullptr;         // as PlanOptions::caches
+  std::shared_ptr<const NpuPlacement> npu = nullptr;  // as PlanOptions::npu
 };
 
 class CpuExecutor final : public graph::Executor {

@@ -18,6 +18,8 @@
 
 namespace ctk::runtime {
 
+struct NpuPlacement;  // runtime/npu_executor.h
+
 // Layouts of rank 3 and 4 values. Kernels of the image kinds want channels_last; everything else wants plain.
 enum class Layout { plain, channels_last, any };
 // Form of a value: as its dtype says, or as uint8 codes by its note.
@@ -31,6 +33,7 @@ struct PlanOptions {
   std::shared_ptr<PackedWeights> packed = std::make_shared<PackedWeights>();  // of this graph; may be shared
   // Not null: the inputs are the next tokens of a text, and causal Attention sees those before them in these caches.
   std::shared_ptr<KvCaches> caches = nullptr;
+  std::shared_ptr<const NpuPlacement> npu = nullptr;  // layers that a simulated NPU runs; null: none
 };
 
 struct SlotInfo {

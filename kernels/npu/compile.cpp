@@ -318,7 +318,7 @@ void make_constants(const ConvShape& shape, bool is_per_channel, const std::int8
 Result<Program> compile(const Card& card, const ConvShape& shape, bool is_per_channel, const EpilogueInt& rule,
                         std::uint8_t input_zero_point) {
   Program program;
-  program.sizes = {shape, is_per_channel, rule.residual.data != nullptr, rule.to_float};
+  program.sizes = {shape, is_per_channel, rule.residual.stride != 0, rule.to_float};
   const Sizes& sizes = program.sizes;
   const std::size_t outputs = size(shape.pixels() * shape.out_channels);
   program.bytes = {constant_bytes(shape), size(shape.batch * shape.in_height * shape.in_width * shape.in_channels),

@@ -20,8 +20,8 @@ struct Program {
   Counts counts;  // of one run, by check_stream()
 };
 
-// rule: as for the other rows; its pointers are not read but for residual.data, which says whether there is one, and
-// residual.stride, which must be the number of output channels.
+// rule: as for the other rows; its pointers are not read. residual.stride: 0 where nothing is added, else the number of
+// output channels.
 // Errors: config (no tile fits the card), input (a shape without products, a residual beside floats).
 Result<Program> compile(const Card& card, const ConvShape& shape, bool is_per_channel, const EpilogueInt& rule,
                         std::uint8_t input_zero_point);

@@ -1,5 +1,5 @@
 // Integer layers: conv, product and depthwise on codes (kernels/epilogue.h states the arithmetic).
-#include "core/parallel.h"
+#include "runtime/steps/integer_layer.h"
 #include "kernels/conv_w8a8/conv_w8a8.h"
 #include "kernels/depthwise_w8a8/depthwise_w8a8.h"
 #include "kernels/gemm_w4a8/gemm_w4a8.h"
@@ -12,31 +12,13 @@ namespace {
 using kernels::ConvShape;
 using kernels::EpilogueInt;
 
-class IntegerLayerStep : public Step {
- public:
-  ConvShape shape;
-  std::shared_ptr<const void> packed;
-  std::vector<std::int32_t> bias;  // [channels], zero-point term included
-  std::vector<float> multiplier;   // [channels]
-  EpilogueInt epilogue;
-  std::uint8_t input_zero_point = 0;
-
- protected:
-  EpilogueInt bound_epilogue(const RunContext& context) const {
-    EpilogueInt bound = epilogue;
-    bound.bias = bias.data();
-    bound.multiplier = multiplier.data();
-    if (reads.size() > 1) bound.residual.data = context.at<std::uint8_t>(reads[1]);
-    return bound;
-  }
-};
-
 class ConvIntStep final : public IntegerLayerStep {
  public:
+  using IntegerLayerStep::IntegerLayerStep;
   const kernels::GemmIntRow* gemm = nullptr;
 
   Status run(const RunContext& context) override {
-    kernels::conv_int(*gemm, shape, packed.get(), context.at<std::uint8_t>(reads[0]), input_zero_point,
+    kernels::conv_int(*gemm, layer.shape, packed.get(), context.at<std::uint8_t>(reads[0]), layer.input_zero_point,
                       bound_epilogue(context), context.slots[writes[0]], context.scratch);
     return {};
   }
@@ -44,37 +26,38 @@ class ConvIntStep final : public IntegerLayerStep {
 
 class DepthwiseIntStep final : public IntegerLayerStep {
  public:
+  using IntegerLayerStep::IntegerLayerStep;
   const kernels::DepthwiseIntRow* kernel = nullptr;
 
   Status run(const RunContext& context) override {
-    kernels::depthwise_int(*kernel, shape, packed.get(), context.at<std::uint8_t>(reads[0]), input_zero_point,
-                           bound_epilogue(context), context.slots[writes[0]], context.scratch);
+    kernels::depthwise_int(*kernel, layer.shape, packed.get(), context.at<std::uint8_t>(reads[0]),
+                           layer.input_zero_point, bound_epilogue(context), context.slots[writes[0]], context.scratch);
     return {};
   }
 };
 
 // bias codes minus input_zero_point * column sums, and the multipliers to the stored output.
 Status fill_constants(PlanBuilder& builder, const FusedLayer& fused, std::span<const std::int8_t> codes,
-                      const QuantTensor& weight, double output_scale, IntegerLayerStep& step) {
+                      const QuantTensor& weight, double output_scale, IntegerLayer& out) {
   const auto channels = static_cast<std::size_t>(fused.layer.channels);
   const ActivationQuant& in = builder.note(fused.layer.input);
   CTK_TRY(std::vector<float> bias, layer_bias(builder, fused.layer));
   if (bias.empty()) bias.assign(channels, 0.0f);
-  step.bias = quantize_bias(bias, in.scale, weight.scales).codes;
-  step.multiplier.resize(channels);
+  out.bias = quantize_bias(bias, in.scale, weight.scales).codes;
+  out.multiplier.resize(channels);
   const std::size_t k = codes.size() / channels;
   for (std::size_t c = 0; c < channels; ++c) {
     std::int64_t sum = 0;
     for (std::size_t i = 0; i < k; ++i) sum += codes[c * k + i];
-    step.bias[c] = static_cast<std::int32_t>(step.bias[c] - sum * in.zero_point);
+    out.bias[c] = static_cast<std::int32_t>(out.bias[c] - sum * in.zero_point);
     const float scale = weight.scales[weight.scales.size() == 1 ? 0 : c];
-    step.multiplier[c] = static_cast<float>(static_cast<double>(in.scale) * static_cast<double>(scale) / output_scale);
+    out.multiplier[c] = static_cast<float>(static_cast<double>(in.scale) * static_cast<double>(scale) / output_scale);
   }
   return {};
 }
 
-void fill_epilogue(const PlanBuilder& builder, const FusedLayer& fused, IntegerLayerStep& step) {
-  EpilogueInt& e = step.epilogue;
+void fill_epilogue(const PlanBuilder& builder, const FusedLayer& fused, IntegerLayer& to) {
+  EpilogueInt& e = to.epilogue;
   e.low_f = fused.clamp.low;
   e.high_f = fused.clamp.high;
   e.to_float = !builder.has_note(fused.output);
@@ -87,7 +70,7 @@ void fill_epilogue(const PlanBuilder& builder, const FusedLayer& fused, IntegerL
   if (!fused.residual.is_valid()) return;
   const ActivationQuant& mid = builder.note(fused.mid);
   const ActivationQuant& other = builder.note(fused.residual);
-  e.residual.stride = static_cast<std::size_t>(step.shape.out_channels);
+  e.residual.stride = static_cast<std::size_t>(to.shape.out_channels);
   e.residual.mid_zero_point = mid.zero_point;
   e.residual.mid_ratio = mid.scale / out.scale;
   e.residual.residual_zero_point = other.zero_point;
@@ -98,14 +81,33 @@ void fill_epilogue(const PlanBuilder& builder, const FusedLayer& fused, IntegerL
 
 Status make_integer_layer(PlanBuilder& builder, const FusedLayer& fused, const ConvShape& shape) {
   const graph::Layer& layer = fused.layer;
+  if (!builder.has_note(layer.input)) {
+    return internal_error("input \"" + builder.graph().value(layer.input).name + "\" has no quantization note");
+  }
   const QuantTensor& weight = *builder.graph().value(layer.weight).quantized;
   const std::vector<std::int8_t> codes = to_kernel_order<std::int8_t>(builder, layer, shape, unpack_codes(weight));
+  IntegerLayer common;
+  common.shape = shape;
+  common.input_zero_point = builder.note(layer.input).zero_point;
+  double output_scale = 1.0;
+  if (fused.residual.is_valid())
+    output_scale = builder.note(fused.mid).scale;
+  else if (builder.has_note(fused.output))
+    output_scale = builder.note(fused.output).scale;
+  CTK_CHECK(fill_constants(builder, fused, codes, weight, output_scale, common));
+  fill_epilogue(builder, fused, common);
+
   const bool is_depthwise = layer.is_depthwise && shape.in_channels == shape.out_channels && !shape.is_transposed;
+  const bool is_w4 = weight.scheme.weight_bits <= 4;
+  common.kind = is_depthwise ? "depthwise_w8a8"
+                             : std::string(is_product(builder, layer) ? "gemm_" : "conv_") + (is_w4 ? "w4a8" : "w8a8");
   std::unique_ptr<IntegerLayerStep> step;
-  if (is_depthwise) {
-    auto made = std::make_unique<DepthwiseIntStep>();
+  const auto why_not = why_not_on_npu(builder, layer.node, common.kind);
+  if (why_not && why_not->empty()) {
+    CTK_TRY(step, make_npu_layer(builder, fused, std::move(common), codes));
+  } else if (is_depthwise) {
+    auto made = std::make_unique<DepthwiseIntStep>(std::move(common));
     made->kernel = &kernels::select(kernels::depthwise_w8a8_rows(), builder.isas());
-    made->label = "depthwise_w8a8";
     made->row = made->kernel->name;
     made->packed_bytes = kernels::depthwise_int_packed_bytes(*made->kernel, shape);
     CTK_TRY(made->packed, builder.packed(layer.node, *made, shape, [&](void* packed) {
@@ -114,10 +116,8 @@ Status make_integer_layer(PlanBuilder& builder, const FusedLayer& fused, const C
     made->scratch_bytes = kernels::depthwise_int_scratch_bytes(*made->kernel, shape, builder.options().threads);
     step = std::move(made);
   } else {
-    auto made = std::make_unique<ConvIntStep>();
-    const bool is_w4 = weight.scheme.weight_bits <= 4;
+    auto made = std::make_unique<ConvIntStep>(std::move(common));
     made->gemm = &kernels::select(is_w4 ? kernels::gemm_w4a8_rows() : kernels::gemm_w8a8_rows(), builder.isas());
-    made->label = std::string(is_product(builder, layer) ? "gemm_" : "conv_") + (is_w4 ? "w4a8" : "w8a8");
     made->row = made->gemm->name;
     made->packed_bytes = kernels::conv_int_packed_bytes(*made->gemm, shape);
     CTK_TRY(made->packed, builder.packed(layer.node, *made, shape, [&](void* packed) {
@@ -126,19 +126,8 @@ Status make_integer_layer(PlanBuilder& builder, const FusedLayer& fused, const C
     made->scratch_bytes = kernels::conv_int_scratch_bytes(*made->gemm, shape, builder.options().threads);
     step = std::move(made);
   }
-  if (!builder.has_note(layer.input)) {
-    return internal_error("input \"" + builder.graph().value(layer.input).name + "\" has no quantization note");
-  }
-  step->shape = shape;
-  step->input_zero_point = builder.note(layer.input).zero_point;
-  double output_scale = 1.0;
-  if (fused.residual.is_valid())
-    output_scale = builder.note(fused.mid).scale;
-  else if (builder.has_note(fused.output))
-    output_scale = builder.note(fused.output).scale;
-  CTK_CHECK(fill_constants(builder, fused, codes, weight, output_scale, *step));
-  fill_epilogue(builder, fused, *step);
 
+  if (why_not) step->why = *why_not;
   const Layout layout = is_product(builder, layer) ? Layout::plain : Layout::channels_last;
   CTK_TRY(const int x, builder.need(layer.input, Form::codes, layout));
   step->reads = {x};

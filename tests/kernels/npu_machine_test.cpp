@@ -6,23 +6,13 @@
 
 #include "kernels/npu/compile.h"
 #include "tests/kernels/integer_cases.h"
+#include "tests/support/small_npu.h"
 
 namespace ctk::kernels::npu {
 namespace {
 
-// 4 terms x 2 outputs a cycle, 2 bytes a cycle of memory.
 Card small_card() {
-  Card card;
-  card.name = "small";
-  card.array_rows = 4;
-  card.array_columns = 2;
-  card.scratchpad_bytes = 2048;
-  card.clock_mhz = 100;
-  card.bandwidth_mb_s = 200;
-  card.dma_start_cycles = 10;
-  card.mac_start_cycles = 3;
-  card.requantize_per_cycle = 2;
-  return card;
+  return ctk::test::small_npu(2048);
 }
 
 Dma move(Region region, std::size_t outside, std::size_t scratchpad, std::size_t bytes) {

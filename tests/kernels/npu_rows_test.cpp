@@ -11,8 +11,8 @@ namespace ctk::kernels::npu {
 namespace {
 
 using test::ConvCase;
-using test::text;
 using test::Random;
+using test::text;
 using test::uniform;
 
 Card random_card(Random& random) {
@@ -202,6 +202,7 @@ TEST_P(NpuRows, ACardThatHoldsNoTileSaysWhatItNeeds) {
   if (GetParam()->is_per_channel) c.shape.groups = 4;
   ASSERT_TRUE(complete(c, random, 0, 0, -128, 127));
   c.epilogue.residual.clear();
+  c.epilogue.value.residual.stride = 0;
   c.epilogue.value.to_float = false;
   Card card = even_card();
   card.scratchpad_bytes = 300;

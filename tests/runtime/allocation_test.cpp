@@ -11,7 +11,10 @@
 #include "graph/passes/passes.h"
 #include "runtime/cpu_executor.h"
 #include "runtime/generate.h"
+#include "runtime/npu_executor.h"
+#include "tests/support/coded_network.h"
 #include "tests/support/small_networks.h"
+#include "tests/support/small_npu.h"
 #include "tests/support/tiny_decoder.h"
 
 namespace {
@@ -34,37 +37,13 @@ void* operator new(std::size_t bytes) {
 namespace ctk::runtime {
 namespace {
 
-// Every layer and every value in codes, as a run of w8a8_c would leave the graph.
-void code_everything(graph::Graph& graph) {
-  const QuantScheme scheme = parse_scheme("w8a8_c").value();
-  for (const graph::Layer& layer : graph::layers_of(graph)) {
-    graph::Value& weight = graph.value(layer.weight);
-    QuantTensor coded;
-    coded.scheme = scheme;
-    coded.channel_axis = layer.channel_axis;
-    coded.method = "test";
-    coded.scales.assign(static_cast<std::size_t>(layer.channels), 0.01f);
-    std::vector<std::int8_t> codes(weight.constant->size());
-    for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<std::int8_t>(static_cast<int>(i % 255) - 127);
-    coded.codes = Tensor::of<std::int8_t>(weight.constant->shape(), codes);
-    weight.constant.reset();
-    weight.quantized = std::make_shared<const QuantTensor>(std::move(coded));
-    graph.node(layer.node).scheme = scheme;
-  }
-  for (std::size_t i = 0; i < graph.value_capacity(); ++i) {
-    graph::Value& value = graph.value(graph::ValueId{static_cast<std::uint32_t>(i)});
-    const bool is_activation = !value.is_removed && !value.is_constant() && value.dtype == DType::f32;
-    if (is_activation) value.activation_quant = ActivationQuant{0.05f, 128};
-  }
-}
-
-void expect_no_allocation(bool is_coded) {
+void expect_no_allocation(bool is_coded, ExecutorOptions options = {}) {
   graph::Graph graph = test::residual_network();
   ASSERT_TRUE(graph::run_passes(graph));
-  if (is_coded) code_everything(graph);
+  if (is_coded) test::code_everything(graph);
   for (int threads : {1, 2}) {
     set_threads(threads);
-    auto executor = CpuExecutor::create(graph, {{2, 3, 9, 7}});
+    auto executor = CpuExecutor::create(graph, {{2, 3, 9, 7}}, options);
     ASSERT_TRUE(executor) << executor.error().message;
     const auto& steps = (*executor)->plan().steps;
     EXPECT_EQ(std::ranges::any_of(steps, [](const auto& step) { return step->label == "conv_w8a8"; }), is_coded);
@@ -81,6 +60,14 @@ TEST(CpuExecutorLoop, AllocatesNothingOnFloats) {
 }
 TEST(CpuExecutorLoop, AllocatesNothingOnCodes) {
   expect_no_allocation(true);
+}
+
+TEST(CpuExecutorLoop, AllocatesNothingOnAnNpu) {
+  NpuPlacement npu;
+  npu.card = test::small_npu();
+  ExecutorOptions options;
+  options.npu = std::make_shared<const NpuPlacement>(npu);
+  expect_no_allocation(true, options);
 }
 
 TEST(Allocation, AppendingTokensAllocatesNothing) {
