@@ -6,8 +6,8 @@
 #include "compress/bench_suites/suites.h"
 #include "compress/model.h"
 #include "compress/onnxruntime_check.h"
+#include "compress/two_units.h"
 #include "core/parallel.h"
-#include "core/random.h"
 #include "graph/layer.h"
 #include "runtime/measure.h"
 
@@ -15,22 +15,6 @@ namespace ctk::pipeline {
 namespace {
 
 constexpr int kRounds = 5;  // ours and the peers take turns, so that a slow minute of the machine meets all
-
-// Fills a model's float inputs with normal noise: zeros would flatter kernels that skip them, denormals slow all.
-Result<std::vector<Tensor>> noise_inputs(const LoadedModel& model) {
-  const graph::Graph& graph = model.graph;
-  Random random(0, "bench");
-  std::vector<Tensor> inputs;
-  const std::vector<Shape> shapes = batch_shapes(model, 1);
-  for (std::size_t i = 0; i < shapes.size(); ++i) {
-    CTK_TRY(Tensor input, Tensor::zeros(graph.value(graph.inputs()[i]).dtype, shapes[i]));
-    if (input.dtype() == DType::f32) {
-      for (float& v : input.mutable_values<float>()) v = static_cast<float>(random.normal());
-    }
-    inputs.push_back(std::move(input));
-  }
-  return inputs;
-}
 
 // One row for us and one a peer, measured in turn on the same file and input.
 Status bench_against(const BenchOptions& options, const LoadedModel& model, runtime::CpuExecutor& executor,
@@ -98,6 +82,7 @@ Status bench_model(const BenchOptions& options, const std::function<void(const B
 
 Status run_bench(const BenchOptions& options, const std::function<void(const BenchRow&)>& emit) {
   set_threads(options.threads);
+  if (!options.target.empty()) return bench_on_npu(options, emit);
   if (options.suite.empty()) return bench_model(options, emit);
   std::string known;
   for (const BenchSuite& suite : bench_suites()) {

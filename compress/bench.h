@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/result.h"
+#include "kernels/npu/machine.h"
 
 namespace ctk::pipeline {
 
@@ -15,6 +17,7 @@ struct BenchOptions {
   bool quick = false;                // of a suite: the small shapes only
   std::string model;                 // an .onnx file or a bundle
   std::vector<std::string> against;  // peers to measure in turn with a model: "onnxruntime"
+  std::string target;                // device card of an npu to run the model's integer layers on; "": none
   int threads = 1;
   double seconds = 0.5;  // at least so long a row, after a warm-up
 };
@@ -25,10 +28,17 @@ struct BenchRow {
   int threads = 1;
   double min_us = 0, med_us = 0;
   std::int64_t n = 0, bytes = 0, ops = 0;
-  double base_mb = 0, rss_mb = 0;  // of loads only: most memory held before and after
+  double base_mb = 0, rss_mb = 0;                             // of loads only: most memory held before and after
+  std::optional<kernels::npu::Counts> counts = std::nullopt;  // of a simulated npu; times are these cycles
+  std::string reason = {};                                    // why a step is not on the npu
 };
 
 // Calls `emit` for each row as it is done. Errors: config (unknown suite; lists the known), input.
 Status run_bench(const BenchOptions& options, const std::function<void(const BenchRow&)>& emit);
+
+// The part behind BenchOptions::target: "npu.<layer>" counted, "cpu.<step>" measured with the reason it stayed,
+// "transfer.<value>" from the card, and the totals of each. Errors: config (the card), internal (other bits than the
+// processor's), input.
+Status bench_on_npu(const BenchOptions& options, const std::function<void(const BenchRow&)>& emit);
 
 }  // namespace ctk::pipeline

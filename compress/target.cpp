@@ -22,7 +22,19 @@ const KeyRow kRows[] = {
     {"transfer_flush", ValueKind::latency, 0, 0, "", {}, "", "of caches, with each value"},
     {"shared_memory", ValueKind::boolean, 0, 0, "", {}, "", "values are passed by pointer"},
     {"ops", ValueKind::text_list, 0, 0, "", {}, "", "operators it runs, by ONNX name"},
+    {"array_rows", ValueKind::integer, 1, 1 << 16, "", {}, "", "multipliers along a sum; with it, an npu is simulated"},
+    {"array_columns", ValueKind::integer, 1, 1 << 16, "", {}, "", "multipliers across outputs"},
+    {"scratchpad", ValueKind::size, 0, 0, "", {}, "", "memory inside it"},
+    {"clock_mhz", ValueKind::number, 1e-3, 1e6, "", {}, "", "cycles a microsecond"},
+    {"mac_cycles", ValueKind::integer, 1, 1 << 20, "", {}, "", "of one pixel in a pass of the array"},
+    {"mac_start_cycles", ValueKind::integer, 0, 1 << 20, "", {}, "", "before a pass gives its first sum"},
+    {"requantize_per_cycle", ValueKind::integer, 1, 1 << 20, "", {}, "", "sums turned to codes"},
+    {"dma_start_cycles", ValueKind::integer, 0, 1 << 20, "", {}, "", "of one move to or from the scratchpad"},
 };
+
+// What a simulated npu cannot do without, once one of them is there.
+constexpr const char* kMachine[] = {"array_rows", "array_columns",        "scratchpad",
+                                    "clock_mhz",  "requantize_per_cycle", "dma_start_cycles"};
 
 std::span<const std::string_view> known_ops() {
   static constexpr std::string_view kOps[] = {
@@ -59,6 +71,48 @@ void check_accelerator(const CheckedValues& values, const std::string& path, std
            "expected names of ONNX operators, found \"" + op + "\"" + did_you_mean(op, known_ops()) + "."});
     }
   }
+}
+
+void check_machine(const CheckedValues& values, const std::string& path, std::vector<Problem>& problems) {
+  const auto is_there = [&](const char* key) { return values.has(key); };
+  if (std::ranges::none_of(kMachine, is_there) && !values.has("mac_cycles") && !values.has("mac_start_cycles")) return;
+  const auto* kind = values.get<std::string>("kind");
+  if (kind != nullptr && *kind != "npu") {
+    problems.push_back(
+        {path + ":1", "kind",
+         "expected npu beside the figures of an array, found " + *kind + ". Remove the figures, or describe an npu."});
+  }
+  for (const char* required : kMachine) {
+    if (values.has(required)) continue;
+    problems.push_back({path + ":1", required,
+                        std::string("expected the key \"") + required +
+                            "\" beside the other figures of an array, found none. Add it."});
+  }
+  const auto* scratchpad = values.get<Limit>("scratchpad");
+  if (scratchpad != nullptr && (scratchpad->is_share || scratchpad->value > 1e12)) {
+    problems.push_back({values.values.at("scratchpad").where, "scratchpad",
+                        "expected a size like \"512 KiB\", found " +
+                            std::string(scratchpad->is_share ? "a share" : "more than 1 TB") + ". Give its bytes."});
+  }
+}
+
+kernels::npu::Card machine_of(const CheckedValues& values, const TargetCard& card) {
+  const auto count = [&](const char* key, std::size_t fallback) {
+    const auto* value = values.get<std::int64_t>(key);
+    return value != nullptr ? static_cast<std::size_t>(*value) : fallback;
+  };
+  kernels::npu::Card machine;
+  machine.name = card.name;
+  machine.array_rows = count("array_rows", 0);
+  machine.array_columns = count("array_columns", 0);
+  machine.scratchpad_bytes = static_cast<std::size_t>(values.get<Limit>("scratchpad")->value);
+  machine.clock_mhz = *values.get<double>("clock_mhz");
+  machine.bandwidth_mb_s = card.bandwidth_gb_s * 1e3;
+  machine.dma_start_cycles = count("dma_start_cycles", 0);
+  machine.mac_cycles = count("mac_cycles", 1);
+  machine.mac_start_cycles = count("mac_start_cycles", 0);
+  machine.requantize_per_cycle = count("requantize_per_cycle", 1);
+  return machine;
 }
 
 std::string joined(std::span<const std::string_view> words) {
@@ -106,6 +160,7 @@ Result<TargetCard> load_target(const std::string& path, TargetUse use) {
   CheckedValues values;
   check_card(root, path, values);
   std::vector<Problem> problems = values.problems;
+  check_machine(values, path, problems);
   if (use == TargetUse::partition) {
     check_accelerator(values, path, problems);
   } else {
@@ -137,6 +192,7 @@ Result<TargetCard> load_target(const std::string& path, TargetUse use) {
   time("transfer_flush", card.transfer_flush_us);
   if (const auto* shared = values.get<bool>("shared_memory")) card.has_shared_memory = *shared;
   if (const auto* ops = values.get<std::vector<std::string>>("ops")) card.ops = *ops;
+  if (values.has("array_rows")) card.machine = machine_of(values, card);
   return card;
 }
 

@@ -8,6 +8,7 @@
 #include "compress/units.h"
 #include "core/quant_scheme.h"
 #include "core/result.h"
+#include "kernels/npu/machine.h"
 
 namespace ctk::pipeline {
 
@@ -24,6 +25,14 @@ struct TargetCard {
   double transfer_start_us = 0, transfer_gb_s = 0, transfer_flush_us = 0;
   bool has_shared_memory = false;  // values are passed by pointer
   std::vector<std::string> ops;    // operators it runs, by ONNX name
+
+  // Of an npu whose inside is known: what kernels/npu simulates. Without it times are those of the figures above.
+  std::optional<kernels::npu::Card> machine;
+
+  // What moving one value to it or back takes.
+  double transfer_us(double bytes) const {
+    return transfer_start_us + transfer_flush_us + (has_shared_memory ? 0 : bytes / (transfer_gb_s * 1e3));
+  }
 };
 
 // A closed world like the pipeline file. What runs on it: a pipeline needs a unit this build has kernels for, a

@@ -29,7 +29,7 @@ Result<std::unique_ptr<NpuExecutor>> NpuExecutor::create(const graph::Graph& gra
                                                          NpuPlacement placement, ExecutorOptions options) {
   options.npu = std::make_shared<const NpuPlacement>(std::move(placement));
   CTK_TRY(auto steps, CpuExecutor::create(graph, std::move(input_shapes), std::move(options)));
-  return std::unique_ptr<NpuExecutor>(new NpuExecutor(std::move(steps)));
+  return std::unique_ptr<NpuExecutor>(new NpuExecutor(graph, std::move(steps)));
 }
 
 NpuReport NpuExecutor::report() const {
@@ -48,7 +48,12 @@ NpuReport NpuExecutor::report() const {
     const Step& step = *plan.steps[s];
     const auto* npu = dynamic_cast<const NpuLayerStep*>(&step);
     if (npu == nullptr) {
-      report.fallbacks.push_back({s, step.node, step.label, step.why.empty() ? no_commands_for(step.label) : step.why});
+      std::string reason = step.why;
+      if (reason.empty()) {
+        reason = no_commands_for(step.label);
+        if (step.node.is_valid()) reason += " (" + graph_.node(step.node).op_type + ")";
+      }
+      report.fallbacks.push_back({s, step.node, step.label, std::move(reason)});
       for (int slot : step.reads) leaves(slot);
       for (int slot : step.writes) places[root_of(plan, slot)] = {};
     } else {

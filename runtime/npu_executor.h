@@ -69,8 +69,10 @@ class NpuExecutor final : public graph::Executor {
   CpuExecutor& steps() { return *steps_; }  // both units' steps in the order they run in
 
  private:
-  explicit NpuExecutor(std::unique_ptr<CpuExecutor> steps) : steps_(std::move(steps)) {}
+  NpuExecutor(const graph::Graph& graph, std::unique_ptr<CpuExecutor> steps)
+      : graph_(graph), steps_(std::move(steps)) {}
 
+  const graph::Graph& graph_;
   std::unique_ptr<CpuExecutor> steps_;
 };
 

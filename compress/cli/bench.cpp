@@ -15,6 +15,10 @@ Status bench(const Session& session, pipeline::BenchOptions options) {
     return config_error("bench: expected either --suite or a model, found " +
                         std::string(options.suite.empty() ? "neither" : "both"));
   }
+  if (!options.target.empty() && (!options.suite.empty() || !options.against.empty())) {
+    return config_error("bench: --target: expected a model and no --against, found " +
+                        std::string(options.suite.empty() ? "--against" : "--suite") + ". Leave one out");
+  }
   options.threads = session.threads > 0 ? session.threads : 1;
   return pipeline::run_bench(options, [](const pipeline::BenchRow& row) {
     nlohmann::ordered_json json = {{"row", row.row},
@@ -26,6 +30,17 @@ Status bench(const Session& session, pipeline::BenchOptions options) {
                                    {"n", row.n},
                                    {"bytes", row.bytes},
                                    {"ops", row.ops}};
+    if (row.counts) {
+      const kernels::npu::Counts& c = *row.counts;
+      json["cycles"] = c.cycles;
+      json["mac_cycles"] = c.mac_cycles;
+      json["requantize_cycles"] = c.requantize_cycles;
+      json["dma_cycles"] = c.dma_cycles;
+      json["bytes_constants"] = c.bytes_constants;
+      json["bytes_in"] = c.bytes_in;
+      json["bytes_out"] = c.bytes_out;
+    }
+    if (!row.reason.empty()) json["reason"] = row.reason;
     if (row.rss_mb > 0) {
       json["base_mb"] = row.base_mb;
       json["rss_mb"] = row.rss_mb;
@@ -45,6 +60,7 @@ void add_bench(CLI::App& app, Session& session) {
   verb->add_flag("--quick", options->quick, "With --suite: the small shapes only");
   verb->add_option("--against", options->against, "Peers that run the same .onnx file in turn: onnxruntime")
       ->delimiter(',');
+  verb->add_option("--target", options->target, "Device card of an npu: counts its cycles and bytes for each layer");
   verb->add_option("--seconds", options->seconds, "Least time a row, after a warm-up")->check(CLI::Range(0.001, 600.0));
   add_json(*verb, session);
   add_threads(*verb, session);

@@ -25,7 +25,13 @@ inline void code_everything(graph::Graph& graph) {
   }
   for (std::size_t i = 0; i < graph.value_capacity(); ++i) {
     graph::Value& value = graph.value(graph::ValueId{static_cast<std::uint32_t>(i)});
-    const bool is_activation = !value.is_removed && !value.is_constant() && value.dtype == DType::f32;
+    bool is_activation = !value.is_removed && !value.is_constant() && value.dtype == DType::f32;
+    // What an activation behind a layer reads is never stored.
+    for (graph::NodeId reader : value.consumers) {
+      const graph::Node& node = graph.node(reader);
+      const bool clamps = node.op == graph::Op::Relu || node.op == graph::Op::Clip;
+      if (clamps && node.absorbed_by.is_valid() && node.absorbed_by == value.producer) is_activation = false;
+    }
     if (is_activation) value.activation_quant = ActivationQuant{0.05f, 128};
   }
 }
