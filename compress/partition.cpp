@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <map>
 
+#include "compress/two_units.h"
 #include "core/cpu_isa.h"
 #include "core/parallel.h"
 #include "graph/layer.h"
 #include "graph/shapes.h"
 #include "runtime/measure.h"
+#include "runtime/npu_executor.h"
 
 namespace ctk::pipeline {
 namespace {
@@ -20,6 +22,8 @@ using search::partition::kOutside;
 using search::partition::Link;
 using search::partition::NodeTime;
 using search::partition::Task;
+
+constexpr int kMostRuns = 5;
 
 double megabytes_per_s(double gb_s) {
   return gb_s * 1e3;  // bytes a us
@@ -46,12 +50,64 @@ double bytes_an_element(const QuantScheme& scheme) {
   return scheme.weight_bits == 16 ? 2 : 4;
 }
 
+// What an npu whose inside is known takes: by simulating every layer it has commands for.
+struct Simulated {
+  double clock_mhz = 1;
+  std::map<NodeId, runtime::NpuLayer> layers;
+  std::map<NodeId, std::string> reasons;  // of the nodes that have steps but none on the npu
+};
+
+Result<Simulated> simulate(const LoadedModel& model, const kernels::npu::Card& machine) {
+  CTK_TRY(auto npu, runtime::NpuExecutor::create(model.graph, batch_shapes(model, 1), {machine}));
+  Simulated out{machine.clock_mhz, {}, {}};
+  const runtime::NpuReport report = npu->report();
+  for (const runtime::NpuLayer& layer : report.layers) out.layers[layer.node] = layer;
+  for (const runtime::NpuFallback& step : report.fallbacks) {
+    if (step.node.is_valid()) out.reasons[step.node] = step.reason;
+  }
+  return out;
+}
+
 struct Builder {
   const LoadedModel& model;
   const std::vector<graph::InferredValue>& infos;
   std::vector<TargetCard> cards;
+  std::vector<std::optional<Simulated>> simulated;  // [cards]
+  bool only_simulated = false;                      // what is not simulated cannot run
   Task task;
   std::map<NodeId, std::size_t> node_at;  // graph node -> task node, absorbed ones too
+
+  // A node with what it absorbs on an npu that is simulated; nullopt: ask the card.
+  std::optional<NodeTime> counted(const std::optional<Simulated>& npu, NodeId host,
+                                  const std::vector<NodeId>& members) const {
+    if (!npu) return std::nullopt;
+    const auto layer = npu->layers.find(host);
+    std::string reason;
+    for (NodeId id : members) {
+      const bool is_covered =
+          layer != npu->layers.end() && (id == host || std::ranges::count(layer->second.absorbed, id) != 0);
+      const auto told = npu->reasons.find(id);
+      if (!is_covered && told != npu->reasons.end()) reason = told->second;
+    }
+    if (reason.empty() && layer != npu->layers.end())
+      return NodeTime{static_cast<double>(layer->second.counts.cycles) / npu->clock_mhz, "int8", "", "simulated"};
+    if (!only_simulated) return std::nullopt;
+    // A node without a step of its own moves nothing and takes nothing, wherever it stands.
+    if (reason.empty()) return NodeTime{0, cpu_form(host), "", "simulated"};
+    return NodeTime{kCannotRun, "", reason, "simulated"};
+  }
+
+  // A layer computes in its scheme; other operators work on codes where all they read are.
+  std::string cpu_form(NodeId id) const {
+    const graph::Node& node = model.graph.node(id);
+    if (graph::layer_of(model.graph, id)) return form_of(node.scheme);
+    bool is_coded = !node.inputs.empty();
+    for (ValueId input : node.inputs) {
+      if (!input.is_valid() || model.graph.value(input).is_constant()) continue;
+      is_coded = is_coded && model.graph.value(input).activation_quant.has_value();
+    }
+    return is_coded ? "int8" : form_of(node.scheme);
+  }
 
   Work work_of(NodeId id) const {
     const Graph& graph = model.graph;
@@ -96,9 +152,13 @@ struct Builder {
       search::partition::Node node;
       node.name = graph.address(host);
       node.op = graph.node(host).op_type;
-      const QuantScheme& scheme = graph.node(host).scheme;
-      node.on.push_back({0, form_of(scheme), "", "measured"});
-      for (const TargetCard& card : cards) {
+      node.on.push_back({0, cpu_form(host), "", "measured"});
+      for (std::size_t c = 0; c < cards.size(); ++c) {
+        const TargetCard& card = cards[c];
+        if (auto time = counted(simulated[c], host, members[host])) {
+          node.on.push_back(std::move(*time));
+          continue;
+        }
         NodeTime sum{0, "", "", "from the card"};
         for (NodeId id : members[host]) {
           const NodeTime part = time_on_card(card, work_of(id));
@@ -217,6 +277,14 @@ Result<Partition> partition_model(const PartitionOptions& options) {
     }
     cards.push_back(std::move(card));
   }
+  if (options.runs) {
+    if (cards.size() != 1) {
+      return config_error("partition: --run: expected one --target, found " + std::to_string(cards.size()) +
+                          ". Name the npu to simulate");
+    }
+    if (auto whole = require_machine(cards[0]); !whole)
+      return std::move(whole).error().with_context("partition: --run");
+  }
   set_threads(options.threads);
   CTK_TRY(const LoadedModel model, load_model(options.model));
   if (auto sized = require_fixed_samples(model.graph); !sized)
@@ -224,15 +292,27 @@ Result<Partition> partition_model(const PartitionOptions& options) {
   CTK_TRY(const auto infos, graph::infer_shapes(model.graph, batch_shapes(model, 1), true));
 
   Partition out;
-  Builder builder{model, infos, std::move(cards), {}, {}};
+  std::vector<std::optional<Simulated>> simulated(cards.size());
+  for (std::size_t c = 0; c < cards.size(); ++c) {
+    if (!cards[c].machine) continue;
+    CTK_TRY(simulated[c], simulate(model, *cards[c].machine));
+  }
+  Builder builder{model, infos, std::move(cards), std::move(simulated), options.runs, {}, {}};
   builder.task.units.push_back({"cpu", "cpu", 0});
   out.sources.push_back(cpu_model() + ", measured with " + std::to_string(threads()) + " thread" +
                         (threads() == 1 ? "" : "s"));
-  for (const TargetCard& card : builder.cards) {
+  for (std::size_t c = 0; c < builder.cards.size(); ++c) {
+    const TargetCard& card = builder.cards[c];
     std::size_t same = 0;
     for (const auto& unit : builder.task.units) same += unit.kind == card.kind;
     builder.task.units.push_back({card.kind + (same == 0 ? "" : std::to_string(same + 1)), card.kind, card.launch_us});
-    out.sources.push_back(card.name + ", from the card");
+    const bool is_simulated = builder.simulated[c] && !builder.simulated[c]->layers.empty();
+    std::string source = card.name + ", from the card";
+    if (is_simulated) {
+      source = card.name + ", layers simulated at " + to_text(card.machine->clock_mhz) + " MHz" +
+               (options.runs ? "" : ", the rest from the card");
+    }
+    out.sources.push_back(std::move(source));
   }
   builder.add_nodes();
   builder.add_values();
@@ -245,7 +325,21 @@ Result<Partition> partition_model(const PartitionOptions& options) {
   CTK_CHECK(search::partition::sort_nodes(out.task));
   const search::partition::Options how{options.seed, options.for_makespan ? search::partition::Objective::makespan
                                                                           : search::partition::Objective::total};
-  CTK_TRY(out.plan, search::partition::solve(out.task, *solver, how));
+  if (options.runs) {
+    const auto run = [&](const search::partition::Plan& plan) {
+      out.runs.push_back({plan, {}, 0, false});
+      return run_placement(model, builder.cards[0], out.task, plan, options.seconds, out.runs.back());
+    };
+    CTK_TRY(auto tuned, search::partition::auto_tune(out.task, *solver, how, run, kMostRuns));
+    out.task = std::move(tuned.task);
+    // Its cost and bound by what is known now.
+    CTK_TRY(out.plan, search::partition::solve(out.task, *solver, how));
+    if (out.plan.unit_of != tuned.plan.unit_of)
+      out.plan = search::partition::plan_of(out.task, std::move(tuned.plan.unit_of), how.objective);
+    out.notes = std::move(tuned.notes);
+  } else {
+    CTK_TRY(out.plan, search::partition::solve(out.task, *solver, how));
+  }
   for (const auto& other : search::partition::solvers())
     out.others.emplace_back(other.name, other.name == solver->name ? out.plan : other.solve(out.task, how));
   return out;

@@ -1,5 +1,5 @@
-// compress partition: which unit runs which node of a model. The processor's times are measured here; those of a gpu or
-// npu come from its device card until something measures or simulates them.
+// compress partition: which unit runs which node of a model. The processor's times are measured here; those of an npu
+// whose card says what is inside are counted by simulating it (kernels/npu), all others are the card's.
 #pragma once
 
 #include <string>
@@ -7,6 +7,7 @@
 
 #include "compress/model.h"
 #include "compress/target.h"
+#include "search/partition/auto_tune.h"
 #include "search/partition/explain.h"
 
 namespace ctk::pipeline {
@@ -19,6 +20,15 @@ struct PartitionOptions {
   bool for_makespan = false;
   int threads = 1;
   double seconds = 0.5;  // of measuring
+  bool runs = false;     // also run the placement, correct the costs that were wrong where it matters, place again
+};
+
+// A placement as it was planned and as it ran.
+struct PlacementRun {
+  search::partition::Plan plan;     // its cost: predicted
+  search::partition::Cost counted;  // NPU counted, CPU measured, transfers of the bytes that crossed, by the card
+  std::size_t on_npu = 0;           // layers
+  bool same_outputs = false;        // to the bit those of the processor alone; anything else is an error
 };
 
 struct Partition {
@@ -29,6 +39,10 @@ struct Partition {
   std::vector<std::string> sources;  // [units], where its times come from
   // Every row of the table, for comparison: name and plan.
   std::vector<std::pair<std::string, search::partition::Plan>> others;
+  // With PartitionOptions::runs: each placement that was run, outputs the bits of the processor alone. `plan` is the
+  // quickest of them, `task` holds what was corrected, `notes` say what that was.
+  std::vector<PlacementRun> runs;
+  std::vector<std::string> notes;
 };
 
 // What a card says of one node: time, form and, where it cannot run, the reason.
@@ -41,9 +55,17 @@ struct Work {
 };
 search::partition::NodeTime time_on_card(const TargetCard& card, const Work& work);
 
+// Runs a placement on the processor and the npu, which is unit 1 of the task: what each node and each value took.
+Result<search::partition::Profile> run_placement(const LoadedModel& model, const TargetCard& card,
+                                                 const search::partition::Task& task,
+                                                 const search::partition::Plan& plan, double seconds,
+                                                 PlacementRun& into);
+
+// With `runs` a node that the npu has no commands for cannot run there, whatever the card lists.
 // A node of the task is a graph node with those it absorbs. Values that a reader takes from outside its node move with
 // the bytes the network holds them in (codes 1, floats 4 each element).
-// Errors: config (cards, solver), input (the model, free sizes, a node no unit can run).
+// Errors: config (cards, solver, a scratchpad too small for a layer, `runs` without exactly one npu that is simulated),
+// input (the model, free sizes, a node no unit can run), internal (a placement that changes a bit of the outputs).
 Result<Partition> partition_model(const PartitionOptions& options);
 
 }  // namespace ctk::pipeline

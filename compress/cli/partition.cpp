@@ -66,18 +66,29 @@ std::string as_json(const pipeline::Partition& found) {
                          {"cost_us", fallback.cost_us}});
   }
   for (const auto& [name, other] : found.others) others[name] = cost_json(other.cost);
-  const ordered_json all{{"units", units},
-                         {"cost", cost_json(plan.cost)},
-                         {"proved_optimal", plan.proved_optimal},
-                         {"bound_us", plan.bound_us},
-                         {"gap_us", plan.gap_us},
-                         {"cpu_us", found.cpu_us},
-                         {"between_us", found.between_us},
-                         {"segments", segments},
-                         {"transfers", transfers},
-                         {"fallbacks", fallbacks},
-                         {"nodes", nodes},
-                         {"solvers", others}};
+  ordered_json all{{"units", units},
+                   {"cost", cost_json(plan.cost)},
+                   {"proved_optimal", plan.proved_optimal},
+                   {"bound_us", plan.bound_us},
+                   {"gap_us", plan.gap_us},
+                   {"cpu_us", found.cpu_us},
+                   {"between_us", found.between_us},
+                   {"segments", segments},
+                   {"transfers", transfers},
+                   {"fallbacks", fallbacks},
+                   {"nodes", nodes},
+                   {"solvers", others}};
+  ordered_json runs = ordered_json::array();
+  for (const pipeline::PlacementRun& run : found.runs) {
+    runs.push_back({{"on_npu", run.on_npu},
+                    {"same_outputs", run.same_outputs},
+                    {"predicted", cost_json(run.plan.cost)},
+                    {"counted", cost_json(run.counted)}});
+  }
+  if (!found.runs.empty()) {
+    all["runs"] = std::move(runs);
+    all["corrections"] = found.notes;
+  }
   return all.dump(2) + "\n";
 }
 
@@ -117,6 +128,13 @@ std::string as_text(const pipeline::Partition& found) {
   text += plan.proved_optimal ? "no placement takes less\n" : "gap to the bound " + time_text(plan.gap_us) + "\n";
   text += "cpu alone " + time_text(found.cpu_us) + ", of which " + time_text(found.between_us) +
           " between nodes (in no placement's time)\n";
+  for (const pipeline::PlacementRun& run : found.runs) {
+    text += "ran with " + std::to_string(run.on_npu) + " layers on the npu, outputs as on the cpu alone: predicted " +
+            time_text(run.plan.cost.total_us) + ", counted " + time_text(run.counted.total_us) + " (compute " +
+            time_text(run.counted.compute_us) + ", transfers " + time_text(run.counted.transfer_us) + ", conversions " +
+            time_text(run.counted.convert_us) + ", launches " + time_text(run.counted.launch_us) + ")\n";
+  }
+  for (const std::string& note : found.notes) text += "  corrected: " + note + "\n";
   for (const auto& [name, other] : found.others) text += "  by " + name + ": " + time_text(other.cost.total_us) + "\n";
   return text;
 }
@@ -138,6 +156,8 @@ void add_partition(CLI::App& app, Session& session) {
   verb->add_option("--solver", options->solver, "exact, rules, greedy, annealing or genetic");
   verb->add_option("--seed", options->seed, "Of annealing and genetic");
   verb->add_flag("--makespan", options->for_makespan, "Units side by side, not one after the other");
+  verb->add_flag("--run", options->runs,
+                 "Run the placement on the processor and the simulated npu, correct, place again");
   verb->add_option("--seconds", options->seconds, "Time of measuring the processor")->check(CLI::Range(0.001, 600.0));
   add_json(*verb, session);
   add_threads(*verb, session);

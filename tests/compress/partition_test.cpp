@@ -4,6 +4,12 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
+
+#include "export/bundle.h"
+#include "graph/passes/passes.h"
+#include "tests/support/coded_network.h"
+#include "tests/support/small_networks.h"
 
 namespace ctk::pipeline {
 namespace {
@@ -126,6 +132,129 @@ TEST_F(PartitionFiles, WrongCardsAreNamed) {
   options.solver = "magic";
   EXPECT_NE(partition_model(options).error().message.find("expected one of exact, rules, greedy, annealing, genetic"),
             std::string::npos);
+}
+
+constexpr const char* kMachine =
+    "array_rows: 4\narray_columns: 2\nscratchpad: 4096 B\nclock_mhz: 100\nmac_start_cycles: 3\n"
+    "requantize_per_cycle: 2\ndma_start_cycles: 10\n";
+
+TEST_F(PartitionFiles, ACardTellsWhatIsInsideAnNpu) {
+  const auto found = load_target(card(std::string(kCard) + kMachine + "ops: [Conv]\n"), TargetUse::partition);
+  ASSERT_TRUE(found) << found.error().message;
+  ASSERT_TRUE(found->machine);
+  EXPECT_EQ(found->machine->name, "test unit");
+  EXPECT_EQ(found->machine->array_rows, 4u);
+  EXPECT_EQ(found->machine->array_columns, 2u);
+  EXPECT_EQ(found->machine->scratchpad_bytes, 4096u);
+  EXPECT_EQ(found->machine->clock_mhz, 100);
+  EXPECT_EQ(found->machine->bandwidth_mb_s, 10e3);  // 10 GB/s
+  EXPECT_EQ(found->machine->mac_cycles, 1u);
+  EXPECT_EQ(found->machine->mac_start_cycles, 3u);
+  EXPECT_EQ(found->machine->requantize_per_cycle, 2u);
+  EXPECT_EQ(found->machine->dma_start_cycles, 10u);
+  EXPECT_DOUBLE_EQ(found->transfer_us(500), 2 + 0.5 + 3);  // start, 1 GB/s, flush
+  EXPECT_FALSE(load_target(card(std::string(kCard) + "ops: [Conv]\n"), TargetUse::partition)->machine);
+}
+
+TEST_F(PartitionFiles, WrongFiguresOfAnArrayAreNamed) {
+  const auto said = [&](const std::string& text) {
+    const auto found = load_target(card(text), TargetUse::partition);
+    return found ? std::string("nothing") : found.error().message;
+  };
+  const std::string good = std::string(kCard) + "ops: [Conv]\n";
+  EXPECT_NE(said(good + "array_rows: 4\n").find("expected the key \"scratchpad\" beside the other figures of an array"),
+            std::string::npos);
+  EXPECT_NE(said(good + "array_rows: 0\n").find("array_rows"), std::string::npos);
+  const std::string without =
+      "array_rows: 4\narray_columns: 2\nclock_mhz: 100\nrequantize_per_cycle: 2\n"
+      "dma_start_cycles: 10\nscratchpad: ";
+  EXPECT_NE(said(good + without + "20 %\n").find("expected a size like \"512 KiB\", found a share"), std::string::npos);
+  EXPECT_NE(said(good + without + "2000 GB\n").find("found more than 1 TB"), std::string::npos);
+  EXPECT_NE(said("name: x\nkind: gpu\npeak_gops: 1\nbandwidth_gb_s: 1\nshared_memory: true\nops: [Conv]\n" + without +
+                 "1 kB\n")
+                .find("expected npu beside the figures of an array, found gpu"),
+            std::string::npos);
+}
+
+// A bundle of codes: what an npu simulates.
+std::string coded_bundle(const std::filesystem::path& folder) {
+  graph::Graph graph = test::residual_network();
+  EXPECT_TRUE(graph::run_passes(graph));
+  test::code_everything(graph);
+  const std::string path = (folder / "net.ctkb").string();
+  std::ofstream(path, std::ios::binary) << exporter::bundle_of(graph);
+  return path;
+}
+
+TEST_F(PartitionFiles, LayersOfAnNpuAreCountedAndTheRestGoesByItsCard) {
+  const std::string ops = "ops: [Conv, Gemm, Relu, Clip, Add, AveragePool]\n";
+  auto found = partition_model({coded_bundle(folder_), {card(std::string(kCard) + kMachine + ops)}});
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_EQ(found->sources[1], "test unit, layers simulated at 100 MHz, the rest from the card");
+  std::map<std::string, const search::partition::NodeTime*> times;
+  for (const auto& node : found->task.nodes) times[node.name] = &node.on[1];
+  // The head, 2 rows of 16 terms to 5 codes, at 100 bytes and 100 MHz: weights, columns and codes come in 10 + 1 cycles
+  // each; 4 x 3 passes of 3 + 2; 10 values, 2 a cycle; out in 10 + 1. 109 cycles in one piece, and no less in more.
+  for (const char* name : {"Gemm_y", "Conv_c1", "AveragePool_smooth", "MaxPool_pooled"})
+    ASSERT_TRUE(times.contains(name)) << name;
+  EXPECT_EQ(times["Gemm_y"]->source, "simulated");
+  EXPECT_DOUBLE_EQ(times["Gemm_y"]->us, 1.09);
+  EXPECT_EQ(times["Conv_c1"]->source, "simulated");
+  EXPECT_EQ(times["AveragePool_smooth"]->source, "from the card");
+  EXPECT_EQ(times["MaxPool_pooled"]->us, kCannotRun);
+  EXPECT_TRUE(found->runs.empty());
+}
+
+TEST_F(PartitionFiles, APlacementThatRunsGivesTheSameOutputsAndItsCosts) {
+  PartitionOptions options{coded_bundle(folder_),
+                           {card(std::string(kCard) + kMachine + "ops: [Conv, Gemm, Relu, Clip, Add, AveragePool]\n")}};
+  options.runs = true;
+  options.seconds = 0.01;
+  options.solver = "rules";  // products go to the npu, whatever they take
+  auto found = partition_model(options);
+  ASSERT_TRUE(found) << found.error().message;
+  ASSERT_GE(found->runs.size(), 1u);
+  const PlacementRun& first = found->runs[0];
+  EXPECT_EQ(first.on_npu, 7u);  // six convolutions and the head
+  EXPECT_TRUE(first.same_outputs);
+  // What the npu has no commands for stays here, though the card lists it.
+  double counted = 0;
+  int pools = 0;
+  for (std::size_t i = 0; i < found->task.nodes.size(); ++i) {
+    const auto& node = found->task.nodes[i];
+    if (node.op == "AveragePool") {
+      ++pools;
+      EXPECT_EQ(node.on[1].us, kCannotRun) << node.name;
+      EXPECT_EQ(node.on[1].reason, "the NPU has no commands for pool_average (AveragePool)");
+    }
+    if (first.plan.unit_of[i] == 1) counted += node.on[1].us;
+  }
+  EXPECT_EQ(pools, 1);
+  EXPECT_GE(first.counted.compute_us, counted);
+  EXPECT_DOUBLE_EQ(first.counted.total_us, first.counted.compute_us + first.counted.transfer_us +
+                                               first.counted.convert_us + first.counted.launch_us);
+  // Each transfer 2 + 3 us and a thousandth of its bytes; a launch each time the npu takes over: 1 us.
+  EXPECT_GE(first.counted.transfer_us, 5 * first.counted.launch_us);
+}
+
+TEST_F(PartitionFiles, RunningNeedsOneNpuWhoseInsideIsKnown) {
+  const std::string bundle = coded_bundle(folder_), ops = "ops: [Conv]\n";
+  PartitionOptions options{bundle, {card(std::string(kCard) + ops)}};
+  options.runs = true;
+  auto found = partition_model(options);
+  ASSERT_FALSE(found);
+  EXPECT_NE(found.error().message.find("partition: --run: \"test unit\": array_rows: expected the figures of an npu's"),
+            std::string::npos)
+      << found.error().message;
+  options.targets.push_back(options.targets[0]);
+  EXPECT_NE(partition_model(options).error().message.find("expected one --target, found 2"), std::string::npos);
+  std::string small = kMachine;
+  small.replace(small.find("4096"), 4, "256");
+  found = partition_model({bundle, {card(std::string(kCard) + small + ops)}});
+  ASSERT_FALSE(found);
+  EXPECT_NE(found.error().message.find("\"test unit\": scratchpad: expected at least 320 B for the smallest tile"),
+            std::string::npos)
+      << found.error().message;
 }
 
 TEST_F(PartitionFiles, PipelinesStillRefuseUnitsThisBuildCannotRunOn) {

@@ -108,3 +108,40 @@ def test_wrong_use_is_told(compress_run, resnet):
     assert "array_rows: expected the figures of an npu's inside, found none. Add array_rows" in error
     error = bench(compress_run, "--suite", "int8", "--target", CARD, code=2)
     assert "expected a model and no --against, found --suite" in error
+
+
+def partition(compress_run, *words):
+    outcome = compress_run("partition", *words, "--target", CARD, "--json", "--seconds", "0.02", "--threads", 1)
+    assert outcome.code == 0, outcome.out + outcome.err
+    return json.loads(outcome.out)
+
+
+@pytest.mark.parametrize("network, layers", [("resnet", 19), ("mobilenet", 52)])
+def test_a_placement_runs_on_two_units_as_on_one(compress_run, request, network, layers):
+    """Outputs are compared bit for bit inside: a difference ends the program with an error."""
+    bundle = request.getfixturevalue(network)
+    found = partition(compress_run, bundle, "--run")
+    counted = {name.removeprefix("npu."): row for name, row in named(bench(compress_run, bundle, "--target", CARD), "").items() if name.startswith("npu.")}
+    assert 1 <= len(found["runs"]) <= 5
+    for run in found["runs"]:
+        assert run["same_outputs"] and run["on_npu"] >= layers   # all convolutions; the head goes where it is cheaper
+        parts = run["counted"]
+        assert parts["total_us"] == pytest.approx(parts["compute_us"] + parts["transfer_us"] + parts["convert_us"] + parts["launch_us"])
+        # Both are the card's; the prediction moves what crosses, each value once.
+        assert parts["launch_us"] == pytest.approx(run["predicted"]["launch_us"])
+        assert parts["transfer_us"] == pytest.approx(run["predicted"]["transfer_us"])
+    for node in found["nodes"]:
+        if node["name"] in counted:
+            assert node["times"]["npu"]["source"] == "simulated"
+            assert node["times"]["npu"]["us"] == pytest.approx(counted[node["name"]]["cycles"] / 1000)
+        elif node["unit"] == "npu":
+            assert node["times"]["npu"]["us"] == 0     # nothing to do: another name for the same bytes
+    for other in found["solvers"].values():
+        assert other["total_us"] >= found["cost"]["total_us"] - 1e-9
+
+
+def test_without_running_other_operators_go_by_the_card(compress_run, resnet):
+    found = partition(compress_run, resnet)
+    sources = {node["op"]: node["times"]["npu"]["source"] for node in found["nodes"] if "source" in node["times"]["npu"]}
+    assert sources["Conv"] == "simulated" and sources["GlobalAveragePool"] == "from the card"
+    assert "runs" not in found
