@@ -49,7 +49,7 @@ Result<search::partition::Profile> run_placement(const LoadedModel& model, const
   counted.launch_us = static_cast<double>(run.report.launches) * card.launch_us;
   counted.total_us = counted.compute_us + counted.transfer_us + counted.convert_us + counted.launch_us;
   counted.makespan_us = counted.total_us;  // one unit at a time
-  into.same_outputs = true;  // run_on_two_units() has compared them
+  into.same_outputs = true;                // run_on_two_units() has compared them
   into.on_npu = run.report.layers.size();
   profile.total_us = counted.total_us;
   return profile;

@@ -38,7 +38,8 @@ class Units {
 
   void operator()(const Mac& mac) const {
     auto* sums = reinterpret_cast<std::uint32_t*>(memory_.scratchpad + mac.sums);
-    const auto* columns = reinterpret_cast<const Column*>(memory_.scratchpad + mac.columns);
+    // What is not read need not be an address.
+    const auto* columns = reinterpret_cast<const Column*>(memory_.scratchpad + (mac.is_first ? mac.columns : 0));
     const auto* weights = reinterpret_cast<const std::int8_t*>(memory_.scratchpad + mac.weights);
     const auto* first = reinterpret_cast<const std::uint8_t*>(memory_.scratchpad + mac.activations);
     for (std::size_t y = 0; y < mac.rows; ++y) {
@@ -56,7 +57,8 @@ class Units {
   void operator()(const Requantize& r) const {
     const auto* sums = reinterpret_cast<const std::int32_t*>(memory_.scratchpad + r.sums);
     const auto* columns = reinterpret_cast<const Column*>(memory_.scratchpad + r.columns);
-    const auto* residual = reinterpret_cast<const std::uint8_t*>(memory_.scratchpad + r.residual);
+    const auto* residual =
+        reinterpret_cast<const std::uint8_t*>(memory_.scratchpad + (r.adds_residual ? r.residual : 0));
     EpilogueInt rule = r.rule;
     rule.residual.data = r.adds_residual ? residual : nullptr;
     for (std::size_t i = 0; i < r.pixels; ++i) {
