@@ -5,6 +5,7 @@
 #include "compress/cli/cli.h"
 #include "core/cpu_isa.h"
 #include "kernels/gemm_w8a8/gemm_w8a8.h"
+#include "kernels/npu/compile.h"
 #include "kernels/select.h"
 #include "kernels/winograd_w8a8/winograd_w8a8.h"
 
@@ -15,6 +16,7 @@ struct Line {
   kernels::KernelInfo info;
   bool is_chosen = false;
   std::string why;
+  std::string isa = std::string(name_of(info.isa));  // as told
 };
 
 // Winograd has no choice of its own: it comes with a row of gemm_w8a8, for the convolutions that fit it.
@@ -66,6 +68,12 @@ Result<std::vector<Line>> lines() {
   for (const kernels::KernelInfo& info : kernels::foreign_kernels()) {
     list.push_back({info, false, "for another family of processors: " + std::string(name_of(info.isa))});
   }
+  for (const kernels::npu::Row& row : kernels::npu::rows()) {
+    list.push_back({{std::string(row.kind), Isa::scalar, row.name},
+                    false,
+                    "for an NPU that a device card describes: compress bench MODEL --target CARD",
+                    "npu_sim"});
+  }
   return list;
 }
 
@@ -75,7 +83,7 @@ Status show(const Session& session, bool with_why) {
     nlohmann::ordered_json rows = nlohmann::ordered_json::array();
     for (const Line& line : list) {
       rows.push_back({{"kind", line.info.kind},
-                      {"isa", name_of(line.info.isa)},
+                      {"isa", line.isa},
                       {"name", line.info.name},
                       {"chosen", line.is_chosen},
                       {"why", line.why}});

@@ -7,6 +7,7 @@
 #include "compress/names.h"
 #include "graph/graph.h"
 #include "graph/passes/passes.h"
+#include "kernels/npu/compile.h"
 #include "kernels/select.h"
 
 namespace ctk::cli {
@@ -48,6 +49,8 @@ std::vector<Row> kernel_rows() {
   for (const kernels::KernelInfo& info : kernels::foreign_kernels()) {
     rows.push_back({info.name, info.kind, std::string(name_of(info.isa)) + ", another family of processors"});
   }
+  for (const kernels::npu::Row& row : kernels::npu::rows())
+    rows.push_back({row.name, std::string(row.kind), "a device card of an npu (--target)"});
   return rows;
 }
 

@@ -103,6 +103,12 @@ def test_smaller_scratchpads_move_more_and_one_too_small_is_told(compress_run, r
     assert "3x3 taps), found 300 B. Give the card a larger scratchpad" in error
 
 
+def test_its_rows_are_named_and_never_taken_by_the_processor(compress_run):
+    rows = [row for row in json.loads(compress_run("kernels", "--why", "--json").out)["kernels"] if row["isa"] == "npu_sim"]
+    assert [row["kind"] for row in rows] == ["gemm_w8a8", "conv_w8a8", "depthwise_w8a8"]
+    assert all(row["name"] == row["kind"] + "_npu_sim" and not row["chosen"] and "--target" in row["why"] for row in rows)
+
+
 def test_wrong_use_is_told(compress_run, resnet):
     error = bench(compress_run, resnet, "--target", ROOT / "configs/targets/gpu-mobile.yaml", code=2)
     assert "array_rows: expected the figures of an npu's inside, found none. Add array_rows" in error
