@@ -296,46 +296,17 @@ class Interpreter {
         for (const auto& [name, value] : given.by_name) assign(map, name, value);
         return Value(std::move(map));
       }
-      if (callee.text == "range") return range(given);
+      if (callee.text == "range") return range_of(given);
     }
     return input_error("a call: expected raise_exception, namespace, dict, range or a method, found " +
                        (callee.kind == Kind::name ? "\"" + printable(callee.text) + "\"" : "something else") +
                        ". Change the template, or write the prompt out and use --prompt");
   }
 
-  static Result<Value> range(const Given& given) {
-    std::int64_t bounds[3] = {0, 0, 1};
-    const std::size_t count = given.by_place.size();
-    for (std::size_t i = 0; i < count && i < 3; ++i) {
-      const auto* whole = given.by_place[i].get<std::int64_t>();
-      if (whole == nullptr)
-        return input_error("range: expected whole numbers, found " + type_name(given.by_place[i]) +
-                           ". Correct the template");
-      bounds[count == 1 ? 1 : i] = *whole;
-    }
-    List out;
-    if (bounds[2] == 0) return input_error("range: expected a step that is not 0, found 0. Correct the template");
-    for (std::int64_t i = bounds[0]; bounds[2] > 0 ? i < bounds[1] : i > bounds[1]; i += bounds[2]) {
-      if (out.size() >= kMostItems)
-        return input_error("range: expected at most " + std::to_string(kMostItems) +
-                           " numbers, found more. Correct the template");
-      out.emplace_back(i);
-    }
-    return Value(std::move(out));
-  }
-
   Result<Value> unary(const Expression& e) {
     CTK_TRY(const Value value, evaluate(*e.operands[0]));
     if (e.text == "not") return Value(!is_true(value));
-    const double sign = e.text == "-" ? -1 : 1;
-    if (const auto* whole = value.get<std::int64_t>()) return Value(static_cast<std::int64_t>(sign) * *whole);
-    if (const auto* real = value.get<double>()) return Value(sign * *real);
-    return refuse(e, value, value);
-  }
-
-  static Error refuse(const Expression& e, const Value& a, const Value& b) {
-    return input_error("\"" + e.text + "\": expected numbers, or texts or lists with \"+\", found " + type_name(a) +
-                       " and " + type_name(b) + ". Give the messages the form this template is for");
+    return arithmetic(e.text, Value(std::int64_t{0}), value);  // -x is 0 - x
   }
 
   Result<Value> binary(const Expression& e) {
@@ -350,48 +321,7 @@ class Interpreter {
       return Value(is_in == (e.text == "in"));
     }
     if (e.text == "~") return Value(to_text(a) + to_text(b));
-    return arithmetic(e, a, b);
-  }
-
-  static Result<Value> arithmetic(const Expression& e, const Value& a, const Value& b) {
-    const auto *x = a.get<std::string>(), *y = b.get<std::string>();
-    if (x != nullptr && y != nullptr) {
-      if (e.text == "+") return Value(*x + *y);
-      if (e.text == "<") return Value(*x < *y);
-      if (e.text == ">") return Value(*x > *y);
-      if (e.text == "<=") return Value(*x <= *y);
-      if (e.text == ">=") return Value(*x >= *y);
-      return refuse(e, a, b);
-    }
-    if (a.list() != nullptr && b.list() != nullptr && e.text == "+") {
-      List both = *a.list();
-      both.insert(both.end(), b.list()->begin(), b.list()->end());
-      return Value(std::move(both));
-    }
-    const auto number = [](const Value& value) -> std::optional<double> {
-      if (const auto* whole = value.get<std::int64_t>()) return static_cast<double>(*whole);
-      if (const auto* real = value.get<double>()) return *real;
-      if (const auto* truth = value.get<bool>()) return *truth ? 1.0 : 0.0;
-      return std::nullopt;
-    };
-    const auto p = number(a), q = number(b);
-    if (!p || !q) return refuse(e, a, b);
-    if (e.text == "<") return Value(*p < *q);
-    if (e.text == ">") return Value(*p > *q);
-    if (e.text == "<=") return Value(*p <= *q);
-    if (e.text == ">=") return Value(*p >= *q);
-    const bool divides = e.text == "/" || e.text == "//" || e.text == "%";
-    if (divides && *q == 0) return input_error("\"" + e.text + "\": expected a divisor that is not 0, found 0");
-    const double result = e.text == "+"    ? *p + *q
-                          : e.text == "-"  ? *p - *q
-                          : e.text == "*"  ? *p * *q
-                          : e.text == "/"  ? *p / *q
-                          : e.text == "//" ? std::floor(*p / *q)
-                                           : *p - *q * std::floor(*p / *q);
-    const bool is_whole = a.get<double>() == nullptr && b.get<double>() == nullptr && e.text != "/";
-    if (!is_whole) return Value(result);
-    if (std::abs(result) > 9e15) return input_error("\"" + e.text + "\": expected numbers below 9e15, found more");
-    return Value(static_cast<std::int64_t>(result));
+    return arithmetic(e.text, a, b);
   }
 
   std::vector<Map> scopes_;

@@ -26,6 +26,11 @@ Result<Value> apply_filter(const std::string& name, const Value& value, const Gi
 Result<bool> apply_test(const std::string& name, const Value& value, const Given& given);
 Result<Value> call_method(const std::string& name, const Value& self, const Given& given);
 
+// a sign b, for + - * / // % < > <= >=. Errors: input (kinds that do not go together, 0 as divisor, numbers too large).
+Result<Value> arithmetic(const std::string& sign, const Value& a, const Value& b);
+// range(end), range(begin, end, step). Errors: input (no whole numbers, step 0, past kMostItems).
+Result<Value> range_of(const Given& given);
+
 // container[index] and container.name; undefined where it is not there.
 Result<Value> item_of(const Value& container, const Value& index);
 // container[begin:end:step] as Python has it; null: left out.
