@@ -70,6 +70,9 @@ class Binder {
     set<std::int64_t>(at + ".context", text.context);
     set(at + ".windows", text.windows);
     set<bool>(at + ".lines", text.lines);
+    set<bool>(at + ".pairs", text.pairs);
+    text.special_tokens = text.pairs;
+    set<bool>(at + ".special_tokens", text.special_tokens);
     set<bool>(at + ".bos", text.bos);
     set_path("model", text.tokenizer_path);
     set_path(at + ".tokenizer", text.tokenizer_path);

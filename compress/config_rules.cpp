@@ -268,8 +268,14 @@ class Rules {
     }
     const std::string* metric = values_.get<std::string>(at + ".metric");
     if (metric != nullptr && (*metric == "top1" || *metric == "top5"))
-      problem(at + ".metric", "expected perplexity, kl, agreement, mse or sqnr_db for text, found \"" + *metric +
-                                  "\", which needs labels. Choose one of them.");
+      problem(at + ".metric",
+              "expected perplexity, kl, agreement, mse, sqnr_db, cosine or spearman for text, found \"" + *metric +
+                  "\", which needs labels. Choose one of them.");
+  }
+
+  bool truth(const std::string& path) const {
+    const bool* value = values_.get<bool>(path);
+    return value != nullptr && *value;
   }
 
   bool is_given(const std::string& path) const {
@@ -307,11 +313,19 @@ class Rules {
   void text() {
     for (const char* split : {"train", "calibrate", "score", "select", "evaluate"}) {
       const std::string at = std::string("data.") + split;
+      const bool has_pairs = truth(at + ".pairs");
+      const std::string* asked = values_.get<std::string>(at + ".metric");
+      if (asked != nullptr && *asked == "spearman" && !has_pairs)
+        problem(at + ".metric", "expected pairs of texts for spearman, found no " + at + ".pairs. Add pairs: true.");
       if (values_.has(at + ".context")) {
         text_only(at);
+        if (has_pairs && truth(at + ".lines"))
+          problem(at + ".lines", "expected either lines or pairs, found both. Remove one.");
+        if (truth(at + ".special_tokens") && !has_pairs && !truth(at + ".lines"))
+          problem(at + ".special_tokens", "expected lines or pairs beside it, found windows. Remove this key.");
         continue;
       }
-      for (const char* key : {".windows", ".lines", ".bos", ".tokenizer"}) {
+      for (const char* key : {".windows", ".lines", ".pairs", ".special_tokens", ".bos", ".tokenizer"}) {
         if (values_.has(at + key))
           problem(at + key,
                   "expected " + at + ".context (tokens in a sample) beside it, found none. Add context: 512.");

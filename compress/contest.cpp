@@ -72,9 +72,11 @@ std::string label_metric(const Session& session) {
   for (const auto* source : {&session.config.select, &session.config.evaluate}) {
     if (!*source || (*source)->spec.metric.empty()) continue;
     const auto info = data::find_metric((*source)->spec.metric);
+    // Samples that were drawn one by one are no pairs: KL decides there.
+    if (info && (*info)->is_of_pairs) return session.config.select ? (*source)->spec.metric : "";
     if (info && (*info)->needs_labels) return (*source)->spec.metric;
   }
-  return "top1";
+  return session.config.select && session.config.select->spec.text ? "" : "top1";
 }
 
 class Judge {

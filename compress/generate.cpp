@@ -3,6 +3,7 @@
 #include <chrono>
 #include <filesystem>
 
+#include "compress/chat.h"
 #include "compress/interrupt.h"
 #include "compress/model.h"
 #include "compress/model_tokenizer.h"
@@ -87,8 +88,18 @@ class TextStream {
 
 Result<std::vector<std::int64_t>> prompt_ids(const data::Tokenizer& tokenizer, const GenerateRequest& request) {
   data::EncodeOptions options;
-  options.add_special_tokens = request.adds_special_tokens;
-  CTK_TRY(std::vector<std::int64_t> ids, tokenizer.encode(request.prompt, options));
+  options.add_special_tokens = request.adds_special_tokens && !request.is_chat;  // a template writes its own
+  std::string prompt = request.prompt;
+  if (request.is_chat) {
+    ChatRequest chat{request.model, request.chat_template, {}};
+    if (!request.system.empty()) chat.messages.push_back({"system", request.system});
+    chat.messages.push_back({"user", request.prompt});
+    CTK_TRY(prompt, chat_prompt(chat, tokenizer));
+  } else if (!request.system.empty() || !request.chat_template.empty()) {
+    return config_error(std::string("--") + (request.system.empty() ? "chat-template" : "system") +
+                        ": expected --chat beside it, found none. Add it, or leave both out");
+  }
+  CTK_TRY(std::vector<std::int64_t> ids, tokenizer.encode(prompt, options));
   const auto bos = tokenizer.bos_id();
   if (request.adds_bos && !bos) {
     return config_error("--bos: expected a tokenizer with such a token, found none in \"" +

@@ -17,11 +17,13 @@ struct GenerateRequest {
   std::string model;
   std::string tokenizer;  // a tokenizer.json or its folder; empty: beside the model
   std::string prompt;
-  bool adds_special_tokens = true;  // those of the tokenizer around the prompt; an empty prompt becomes BOS
-  bool adds_bos = false;            // BOS in front, where the tokenizer does not put it
-  std::size_t most_tokens = 128;    // to generate; fewer where the model ends the text
-  bool stops_at_end = true;         // at the tokenizer's end-of-text token
-  int activation_bits = 0;          // of layers with 4-bit weights in groups: 8 or 16; 0: as their schemes say
+  bool adds_special_tokens = true;    // those of the tokenizer around the prompt; an empty prompt becomes BOS
+  bool is_chat = false;               // the prompt is a message, put into the model's chat template
+  std::string system, chat_template;  // with is_chat: what stands before it; a file with another template
+  bool adds_bos = false;              // BOS in front, where the tokenizer does not put it
+  std::size_t most_tokens = 128;      // to generate; fewer where the model ends the text
+  bool stops_at_end = true;           // at the tokenizer's end-of-text token
+  int activation_bits = 0;            // of layers with 4-bit weights in groups: 8 or 16; 0: as their schemes say
   runtime::GenerateOptions decoder;
   runtime::Sampling sampling;
 };

@@ -30,10 +30,13 @@ int run(int count, char** words) {
   ctk::cli::add_graph(app, session);
   ctk::cli::add_search(app, session);
   ctk::cli::add_eval(app, session);
+  ctk::cli::add_estimate(app, session);
   ctk::cli::add_bench(app, session);
   ctk::cli::add_kernels(app, session);
   ctk::cli::add_generate(app, session);
   ctk::cli::add_partition(app, session);
+  ctk::cli::add_export(app, session);
+  ctk::cli::add_compare(app, session);
   app.footer(
       "Start with: compress run configs/pipelines/quickstart.yaml\n"
       "Exit codes: 0 done, 1 fault of ours, 2 wrong use or configuration, 3 unusable input,\n"

@@ -198,7 +198,8 @@ std::string_view title_of(NameKind kind) {
 }
 
 double point_of_metric(std::string_view name) {
-  return name == "top1" || name == "top5" || name == "agreement" ? 0.01 : 1.0;
+  constexpr std::string_view kUpToOne[] = {"top1", "top5", "agreement", "spearman", "cosine"};
+  return std::ranges::count(kUpToOne, name) != 0 ? 0.01 : 1.0;
 }
 
 std::span<const std::string_view> formats_for_oracle(std::string_view oracle) {

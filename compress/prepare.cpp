@@ -47,7 +47,7 @@ Status check_classes(const Session& session) {
   if (!test || !test->source->has_labels() || graph.outputs().empty()) return {};
   CTK_TRY(const data::MetricInfo* metric,
           data::find_metric(test->source->spec().metric.empty() ? "agreement" : test->source->spec().metric));
-  if (!metric->needs_labels) return {};
+  if (!metric->needs_labels || metric->is_of_pairs) return {};
   const auto infos = graph::infer_shapes(graph, batch_shapes(session.model, 1), true);
   if (!infos) return {};  // the first stage that runs the network says why
   const graph::InferredValue& output = (*infos)[graph.outputs()[0].index];

@@ -23,8 +23,9 @@ Result<SelectMetric> SelectMetric::open(const Session& session) {
   SelectMetric metric(*session.splits.select, session.output + "/.cache");
   metric.name_ = wanted_metric(session);
   CTK_TRY(const data::MetricInfo* info, data::find_metric(metric.name_));
-  if (info->needs_labels && !session.splits.select->source->has_labels()) {
-    metric.name_ = "agreement";
+  const bool are_drawn = info->is_of_pairs && !session.config.select;  // one by one, so no pairs
+  if (info->needs_labels && (are_drawn || !session.splits.select->source->has_labels())) {
+    metric.name_ = info->is_of_pairs ? "cosine" : "agreement";
     CTK_TRY(info, data::find_metric(metric.name_));
   }
   metric.higher_is_better_ = info->better == data::Better::higher;

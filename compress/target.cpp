@@ -45,6 +45,17 @@ std::span<const std::string_view> known_ops() {
   return kOps;
 }
 
+// What a bound is made of. A processor's may be left out: they are measured.
+void check_figures(const CheckedValues& values, const std::string& path, std::vector<Problem>& problems) {
+  const auto* kind = values.get<std::string>("kind");
+  if (kind == nullptr || (*kind == "cpu" && !values.has("bandwidth_gb_s"))) return;
+  for (const char* required : {"peak_gops", "bandwidth_gb_s"}) {
+    if (values.has(required)) continue;
+    problems.push_back({path + ":1", required,
+                        std::string("expected the key \"") + required + "\" for an estimate, found none. Add it."});
+  }
+}
+
 // What a partition cannot do without.
 void check_accelerator(const CheckedValues& values, const std::string& path, std::vector<Problem>& problems) {
   const auto* kind = values.get<std::string>("kind");
@@ -163,6 +174,8 @@ Result<TargetCard> load_target(const std::string& path, TargetUse use) {
   check_machine(values, path, problems);
   if (use == TargetUse::partition) {
     check_accelerator(values, path, problems);
+  } else if (use == TargetUse::estimate) {
+    check_figures(values, path, problems);
   } else {
     problems.insert(problems.end(), values.unavailable.begin(), values.unavailable.end());
   }

@@ -36,9 +36,9 @@ struct TargetCard {
 };
 
 // A closed world like the pipeline file. What runs on it: a pipeline needs a unit this build has kernels for, a
-// partition takes any.
+// partition takes any, an estimate needs figures of memory and arithmetic.
 // Errors: config (all problems, one a line), input (the file cannot be read).
-enum class TargetUse { pipeline, partition };
+enum class TargetUse { pipeline, partition, estimate };
 Result<TargetCard> load_target(const std::string& path, TargetUse use = TargetUse::pipeline);
 
 }  // namespace ctk::pipeline

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,6 +21,9 @@ const MetricInfo kMetrics[] = {
     {"mse", Better::lower, false, true, false, "mean squared difference to the float network's outputs"},
     {"sqnr_db", Better::higher, false, true, false, "10 log10 of float output power over error power, dB"},
     {"perplexity", Better::lower, false, false, true, "exponential of the mean loss of each predicted token"},
+    {"cosine", Better::higher, false, true, false, "mean cosine of a sample's embedding to the float network's"},
+    {"spearman", Better::higher, true, false, false,
+     "rank correlation of the cosines of pairs of embeddings with their scores", true},
 };
 
 // How an output tensor falls into rows of K numbers.
@@ -132,6 +136,47 @@ std::vector<RowValue> row_values(std::string_view metric, const float* out, cons
   return values;
 }
 
+// Mean of a sample's rows.
+std::vector<double> embedding(const float* sample, const RowLayout& layout) {
+  std::vector<double> mean(layout.classes, 0.0);
+  for (std::size_t r = 0; r < layout.rows; ++r) {
+    for (std::size_t k = 0; k < layout.classes; ++k)
+      mean[k] +=
+          static_cast<double>(layout.is_class_first ? sample[k * layout.rows + r] : sample[r * layout.classes + k]);
+  }
+  for (double& value : mean) value /= static_cast<double>(layout.rows);
+  return mean;
+}
+
+double cosine(std::span<const double> a, std::span<const double> b) {
+  double both = 0, aa = 0, bb = 0;
+  for (std::size_t k = 0; k < a.size(); ++k) {
+    both += a[k] * b[k];
+    aa += a[k] * a[k];
+    bb += b[k] * b[k];
+  }
+  if (aa == 0 || bb == 0) return aa == bb ? 1.0 : 0.0;  // two silent embeddings agree
+  return both / std::sqrt(aa * bb);
+}
+
+// From 1; equal values share the mean of their ranks.
+std::vector<double> ranks_of(std::span<const double> values) {
+  std::vector<std::size_t> order(values.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return values[i]; });
+  std::vector<double> ranks(values.size());
+  for (std::size_t i = 0; i < order.size();) {
+    std::size_t end = i;
+    while (end < order.size() && values[order[end]] == values[order[i]]) ++end;
+    for (std::size_t k = i; k < end; ++k) ranks[order[k]] = (static_cast<double>(i + end) + 1.0) / 2.0;
+    i = end;
+  }
+  return ranks;
+}
+
+constexpr std::int64_t kPairStep = std::int64_t{1} << 32, kZeroScore = std::int64_t{1} << 31;
+constexpr double kScoreStep = 1e-4;
+
 Status check_tokens(std::span<const std::int64_t> labels, const RowLayout& layout, std::size_t first_sample) {
   const std::size_t count = layout.samples * layout.rows;
   if (labels.size() != count || (layout.is_class_first && layout.rows > 1))
@@ -148,6 +193,22 @@ Status check_tokens(std::span<const std::int64_t> labels, const RowLayout& layou
 }
 
 }  // namespace
+
+std::int64_t pair_label(std::int64_t pair, double score) {
+  return pair * kPairStep + kZeroScore + std::llround(score / kScoreStep);
+}
+
+double rank_correlation(std::span<const double> a, std::span<const double> b) {
+  const std::vector<double> x = ranks_of(a), y = ranks_of(b);
+  const double mean = (static_cast<double>(x.size()) + 1.0) / 2.0;
+  double xy = 0, xx = 0, yy = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    xy += (x[i] - mean) * (y[i] - mean);
+    xx += (x[i] - mean) * (x[i] - mean);
+    yy += (y[i] - mean) * (y[i] - mean);
+  }
+  return xy / std::sqrt(xx * yy);  // 0 / 0 where a side has no order
+}
 
 std::span<const MetricInfo> metrics() {
   return kMetrics;
@@ -187,6 +248,33 @@ Status MetricSum::add(TensorView output, std::span<const std::int64_t> labels, T
       return input_error("metric " + std::string(info_->name) + ": expected float outputs of shape " +
                          to_string(output.shape) + " to compare with, found " + to_string(reference.shape) + ".");
     CTK_CHECK(check_finite(reference.values<float>(), per_sample, count_, "the float network's"));
+  }
+  if (info_->is_of_pairs) {
+    if (labels.size() != layout.samples)
+      return input_error(
+          "metric " + std::string(info_->name) +
+          ": expected samples that come in pairs with a score, found none. Give a text with pairs: true.");
+    for (std::size_t s = 0; s < layout.samples; ++s, ++count_) {
+      std::vector<double> one = embedding(output.as<float>() + s * per_sample, layout);
+      const auto [first, is_new] = waiting_.try_emplace(labels[s]);
+      if (is_new) {
+        first->second = std::move(one);
+        continue;
+      }
+      cosines_.push_back(cosine(first->second, one));
+      scores_.push_back(static_cast<double>(labels[s] % kPairStep - kZeroScore));
+      waiting_.erase(first);
+    }
+    return {};
+  }
+  if (info_->name == "cosine") {
+    for (std::size_t s = 0; s < layout.samples; ++s, ++count_) {
+      const double value = cosine(embedding(output.as<float>() + s * per_sample, layout),
+                                  embedding(reference.as<float>() + s * per_sample, layout));
+      sum_ += value;
+      sum_squares_ += value * value;
+    }
+    return {};
   }
   if (info_->needs_labels) {
     if (labels.size() != layout.samples || layout.rows != 1)
@@ -262,6 +350,17 @@ Result<MetricValue> MetricSum::value() const {
     result.value = std::exp(mean);
     result.standard_error = result.value * std::sqrt(std::max(variance, 0.0)) / noise_;
     result.count = static_cast<std::size_t>(noise_);
+    return result;
+  }
+  if (info_->is_of_pairs) {
+    result.count = cosines_.size();
+    result.value = rank_correlation(cosines_, scores_);
+    if (!std::isfinite(result.value))
+      return input_error("metric " + std::string(info_->name) + ": expected pairs with scores that differ, found " +
+                         std::to_string(cosines_.size()) + " whole pairs. Give more, both samples of each.");
+    // Of a correlation r of n pairs: sqrt((1 - r^2) / (n - 2)).
+    const double rest = std::max(static_cast<double>(cosines_.size()) - 2.0, 1.0);
+    result.standard_error = std::sqrt((1.0 - result.value * result.value) / rest);
     return result;
   }
   result.standard_error = std::sqrt(std::max(sum_squares_ / n - result.value * result.value, 0.0) / n);

@@ -3,11 +3,13 @@
 //
 // An output [B, K] is one row of K numbers per sample; [B, T, K] has T rows (tokens), [B, K, H, W] has H*W (pixels). A
 // sample's value is the mean over its rows, the metric the mean over samples; sums are in double. Perplexity counts
-// tokens alike, whatever sample they are in: exp(sum of losses / tokens scored).
+// tokens alike, whatever sample they are in: exp(sum of losses / tokens scored). An embedding is the mean of a sample's
+// rows, as sentence encoders are read (Reimers, Gurevych, EMNLP 2019).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -26,7 +28,12 @@ struct MetricInfo {
   bool needs_reference;  // outputs of the float network on the same samples
   bool needs_tokens;     // labels are the token that follows each row: see next_tokens()
   std::string_view what;
+  bool is_of_pairs = false;  // labels are those of pair_label(): both samples of a pair have to come
 };
+
+// Label of the two samples of a pair, scored by somebody: which pair, and the score in 1e-4.
+constexpr double kMostScore = 1000;
+std::int64_t pair_label(std::int64_t pair, double score);
 
 std::span<const MetricInfo> metrics();
 // Errors: config (unknown name; lists the known).
@@ -55,7 +62,13 @@ class MetricSum {
   double sum_ = 0, sum_squares_ = 0;  // of the samples' values
   double signal_ = 0, noise_ = 0;     // sqnr_db: sums of squares; perplexity: losses and tokens
   double signal_signal_ = 0, signal_noise_ = 0, noise_noise_ = 0;
+  // Of pairs: a first sample waits for its second, then the cosine of both stands beside their score.
+  std::map<std::int64_t, std::vector<double>> waiting_;
+  std::vector<double> cosines_, scores_;
 };
+
+// Spearman's rank correlation, ties at their mean rank. NaN for fewer than two values, or all alike on a side.
+double rank_correlation(std::span<const double> a, std::span<const double> b);
 
 // What a row of a language model's output [B, T, vocabulary] is scored against, from its input_ids [B, T]: the id that
 // follows; -1 behind the last, which is not scored. Errors: input (shape or dtype other than i64 [B, T]).

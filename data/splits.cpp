@@ -51,6 +51,7 @@ class Opener {
     if (spec.text) {
       const TextSpec& text = *spec.text;
       key.add(static_cast<std::uint64_t>(text.context)).add(std::uint64_t{text.lines}).add(std::uint64_t{text.bos});
+      key.add(std::uint64_t{text.pairs}).add(std::uint64_t{text.special_tokens});
       key.add(text.tokenizer ? text.tokenizer->fingerprint() : text.tokenizer_path);
     }
     return key.hex();

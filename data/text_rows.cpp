@@ -57,6 +57,7 @@ Result<std::shared_ptr<Rows>> open_text(const SourceSpec& spec, std::span<const 
       return config_error(spec.path + ": " + key + ": expected no such key for a text, found one. Leave it out.");
   CTK_TRY(std::shared_ptr<const TokenSource> source, TokenSource::open(spec.path, *spec.text));
   auto rows = std::make_shared<TextRows>(source, inputs[0]);
+  rows->labels = source->labels();
   if (source->short_lines() != 0)
     rows->notes.push_back(spec.path + ": " + std::to_string(source->short_lines()) +
                           " lines of one token are left out: nothing in them can be predicted");

@@ -11,6 +11,11 @@ bool is_share(std::string_view metric) {
   return metric == "top1" || metric == "top5" || metric == "agreement";
 }
 
+// Up to 1, so that a drop is told in points, hundredths of it.
+bool has_points(std::string_view metric) {
+  return is_share(metric) || metric == "spearman" || metric == "cosine";
+}
+
 bool is_known(const Figure& figure) {
   return figure && std::isfinite(*figure);
 }
@@ -101,11 +106,10 @@ std::vector<SummaryRow> summary_rows(const Report& report) {
     row.before = is_known(metric.baseline) ? format_metric(metric.name, *metric.baseline) : "-";
     row.after = is_known(metric.final) ? format_metric(metric.name, *metric.final) : "-";
     if (is_known(metric.drop)) {
-      const double scale = is_share(metric.name) ? 100 : 1;
-      const double worse = *metric.drop * scale;
-      row.change = formatted("%+.2f", metric.higher_is_better ? -worse : worse);
+      const double better = metric.higher_is_better ? -*metric.drop : *metric.drop;
+      row.change = has_points(metric.name) ? formatted("%+.2f", better * 100) : formatted("%+.4g", better);
       if (row.change == "-0.00") row.change = "+0.00";
-      if (is_share(metric.name)) row.change += " pt";
+      if (has_points(metric.name)) row.change += " pt";
     }
     add_budget(report, "metric_drop", row);
     rows.push_back(row);

@@ -4,13 +4,51 @@
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "compress/cli/cli.h"
+#include "compress/estimate/machine_limits.h"
+#include "core/parallel.h"
 
 namespace ctk::cli {
 namespace {
 
-Status bench(const Session& session, pipeline::BenchOptions options) {
+// `limits`: of this machine, where rows are held to them.
+nlohmann::ordered_json row_json(const pipeline::BenchRow& row,
+                                const std::optional<pipeline::estimate::MachineLimits>& limits) {
+  nlohmann::ordered_json json = {{"row", row.row},
+                                 {"peer", row.peer},
+                                 {"variant", row.variant},
+                                 {"threads", row.threads},
+                                 {"min_us", row.min_us},
+                                 {"med_us", row.med_us},
+                                 {"n", row.n},
+                                 {"bytes", row.bytes},
+                                 {"ops", row.ops}};
+  if (row.counts) {
+    const kernels::npu::Counts& c = *row.counts;
+    json["cycles"] = c.cycles;
+    json["mac_cycles"] = c.mac_cycles;
+    json["requantize_cycles"] = c.requantize_cycles;
+    json["dma_cycles"] = c.dma_cycles;
+    json["bytes_constants"] = c.bytes_constants;
+    json["bytes_in"] = c.bytes_in;
+    json["bytes_out"] = c.bytes_out;
+  }
+  if (!row.reason.empty()) json["reason"] = row.reason;
+  if (row.rss_mb > 0) {
+    json["base_mb"] = row.base_mb;
+    json["rss_mb"] = row.rss_mb;
+  }
+  if (limits && row.min_us > 0 && row.bytes > 0) {
+    // 1 GB/s is 1e3 bytes a us, 10^9 operations a second are 1e3 a us.
+    json["bandwidth_share"] = static_cast<double>(row.bytes) / (limits->bandwidth_gb_s * 1e3) / row.min_us;
+    json["peak_share"] = static_cast<double>(row.ops) / (limits->peak_gops * 1e3) / row.min_us;
+  }
+  return json;
+}
+
+Status bench(const Session& session, pipeline::BenchOptions options, bool is_held_to_limits) {
   if (options.suite.empty() == options.model.empty()) {
     return config_error("bench: expected either --suite or a model, found " +
                         std::string(options.suite.empty() ? "neither" : "both"));
@@ -20,32 +58,20 @@ Status bench(const Session& session, pipeline::BenchOptions options) {
                         std::string(options.suite.empty() ? "--against" : "--suite") + ". Leave one out");
   }
   options.threads = session.threads > 0 ? session.threads : 1;
-  return pipeline::run_bench(options, [](const pipeline::BenchRow& row) {
-    nlohmann::ordered_json json = {{"row", row.row},
-                                   {"peer", row.peer},
-                                   {"variant", row.variant},
-                                   {"threads", row.threads},
-                                   {"min_us", row.min_us},
-                                   {"med_us", row.med_us},
-                                   {"n", row.n},
-                                   {"bytes", row.bytes},
-                                   {"ops", row.ops}};
-    if (row.counts) {
-      const kernels::npu::Counts& c = *row.counts;
-      json["cycles"] = c.cycles;
-      json["mac_cycles"] = c.mac_cycles;
-      json["requantize_cycles"] = c.requantize_cycles;
-      json["dma_cycles"] = c.dma_cycles;
-      json["bytes_constants"] = c.bytes_constants;
-      json["bytes_in"] = c.bytes_in;
-      json["bytes_out"] = c.bytes_out;
-    }
-    if (!row.reason.empty()) json["reason"] = row.reason;
-    if (row.rss_mb > 0) {
-      json["base_mb"] = row.base_mb;
-      json["rss_mb"] = row.rss_mb;
-    }
-    print(json.dump() + "\n");
+  std::optional<pipeline::estimate::MachineLimits> limits;
+  if (is_held_to_limits) {
+    set_threads(options.threads);
+    CTK_TRY(limits, pipeline::estimate::measure_limits());
+    print(nlohmann::ordered_json{{"row", "limits"},
+                                 {"peer", "this machine"},
+                                 {"threads", options.threads},
+                                 {"bandwidth_gb_s", limits->bandwidth_gb_s},
+                                 {"peak_gops", limits->peak_gops}}
+              .dump() +
+          "\n");
+  }
+  return pipeline::run_bench(options, [&](const pipeline::BenchRow& row) {
+    print(row_json(row, limits).dump() + "\n");
     std::fflush(stdout);
   });
 }
@@ -62,9 +88,14 @@ void add_bench(CLI::App& app, Session& session) {
       ->delimiter(',');
   verb->add_option("--target", options->target, "Device card of an npu: counts its cycles and bytes for each layer");
   verb->add_option("--seconds", options->seconds, "Least time a row, after a warm-up")->check(CLI::Range(0.001, 600.0));
+  const auto is_held_to_limits = std::make_shared<bool>(false);
+  verb->add_flag("--roofline", *is_held_to_limits,
+                 "Measure memory and 8-bit products first; shares of both beside each row");
   add_json(*verb, session);
   add_threads(*verb, session);
-  verb->callback([&session, options] { session.action = [&session, options] { return bench(session, *options); }; });
+  verb->callback([&session, options, is_held_to_limits] {
+    session.action = [&session, options, is_held_to_limits] { return bench(session, *options, *is_held_to_limits); };
+  });
 }
 
 }  // namespace ctk::cli

@@ -29,10 +29,13 @@ void add_list(CLI::App& app, Session& session);
 void add_graph(CLI::App& app, Session& session);
 void add_search(CLI::App& app, Session& session);
 void add_eval(CLI::App& app, Session& session);
+void add_estimate(CLI::App& app, Session& session);
 void add_bench(CLI::App& app, Session& session);
 void add_kernels(CLI::App& app, Session& session);
 void add_generate(CLI::App& app, Session& session);
 void add_partition(CLI::App& app, Session& session);
+void add_export(CLI::App& app, Session& session);
+void add_compare(CLI::App& app, Session& session);
 
 // Prints the error once (stderr, or {"error": ...} on stdout with --json) and answers its exit code.
 int report_error(const Session& session, const Error& error);

@@ -33,7 +33,7 @@ Status run(const Session& session, Arguments& arguments) {
     print(std::string(text));
     std::fflush(stdout);
   };
-  if (!session.is_json) show(request.prompt);
+  if (!session.is_json && !request.is_chat) show(request.prompt);
   auto generated = pipeline::generate(request, show);
   if (!session.is_json) print("\n");
   if (!generated) return std::move(generated).error();
@@ -84,6 +84,9 @@ void add_generate(CLI::App& app, Session& session) {
   verb->add_option("--top-k", request.sampling.top_k, "Draw from the k likeliest only");
   verb->add_option("--top-p", request.sampling.top_p, "Draw from the likeliest that reach probability p");
   verb->add_option("--seed", request.sampling.seed, "Of the draws (default 0)");
+  verb->add_flag("--chat", request.is_chat, "The prompt is a message: put it into the model's chat template");
+  verb->add_option("--system", request.system, "With --chat: the system message before it");
+  verb->add_option("--chat-template", request.chat_template, "With --chat: a file with another template");
   verb->add_flag("--bos", request.adds_bos, "Begin with the tokenizer's BOS token");
   verb->add_flag("--raw", arguments->is_raw, "No special tokens around the prompt");
   verb->add_flag("--ignore-end", arguments->runs_on, "Write on past the end-of-text token");

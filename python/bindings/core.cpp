@@ -10,6 +10,7 @@
 #include "compress/model.h"
 #include "compress/pipeline.h"
 #include "core/parallel.h"
+#include "data/chat/chat_template.h"
 #include "data/text/tokenizer.h"
 #include "graph/layer.h"
 #include "graph/text.h"
@@ -286,6 +287,14 @@ PYBIND11_MODULE(_core, module) {
   module.def("open_tokenizer", [](const std::string& path) {
     return std::make_unique<PyTokenizer>(unwrap(ctk::data::open_tokenizer(path)));
   });
+  module.def("chat_prompt",
+             [](const std::string& source, const std::vector<std::pair<std::string, std::string>>& messages,
+                const std::map<std::string, std::string>& tokens, bool add_generation_prompt) {
+               std::vector<ctk::data::chat::Message> list;
+               for (const auto& [role, content] : messages) list.push_back({role, content});
+               const auto chat = unwrap(ctk::data::chat::ChatTemplate::parse(source));
+               return unwrap(chat.render(list, tokens, add_generation_prompt));
+             });
   module.def("run_file",
              [](const std::string& path, const std::string& output, const std::vector<std::string>& overrides,
                 int threads, bool force, bool resume, py::object progress) {

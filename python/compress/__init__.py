@@ -21,7 +21,7 @@ import numpy as np
 from . import _core
 from ._core import Error, version
 
-__all__ = ["Error", "Graph", "Tokenizer", "load", "run", "version"]
+__all__ = ["Error", "Graph", "Tokenizer", "chat_prompt", "load", "run", "version"]
 __version__ = version()
 
 
@@ -60,7 +60,7 @@ class Graph:
 
 
 class Tokenizer:
-    """Text to token ids and back, by a tokenizer.json or a folder that holds one."""
+    """Text to token ids and back, by a tokenizer.json, a tokenizer.model of sentencepiece, or a folder that holds one."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         """Raises Error (code 3) naming the file and what is wrong with it."""
@@ -92,6 +92,22 @@ class Tokenizer:
     def decode(self, ids: Iterable[int], skip_special_tokens: bool = False) -> bytes:
         """The text of `ids`; bytes, since a token may hold part of a character."""
         return self._core.decode([int(id) for id in ids], skip_special_tokens)
+
+
+def chat_prompt(
+    template: str,
+    messages: Iterable[Mapping[str, str]],
+    tokens: Mapping[str, str] | None = None,
+    add_generation_prompt: bool = True,
+) -> str:
+    """Messages as the prompt a model was trained on, by its chat template (Jinja, as transformers renders it).
+
+    messages: maps with `role` and `content`. tokens: bos_token, eos_token and their like, spelled out.
+    add_generation_prompt: end where the assistant's answer begins.
+    Raises Error (code 3) for a damaged template, one that uses what is not known, and messages it refuses.
+    """
+    pairs = [(message["role"], message["content"]) for message in messages]
+    return _core.chat_prompt(template, pairs, dict(tokens or {}), add_generation_prompt)
 
 
 def load(path: str | os.PathLike[str]) -> Graph:

@@ -132,3 +132,41 @@ stages:
     assert as_coded.startswith("Once upon a time, there was a little")
     assert text("--activations", 16) == as_coded
     assert text("--activations", 8) != as_coded  # another rounding: the greedy texts part somewhere
+
+
+CHAT = ("{{ bos_token }}{% for m in messages %}{{ m.role + ': ' + m.content.strip() + '\\n' }}{% endfor %}"
+        "{% if add_generation_prompt %}{{ 'assistant:' }}{% endif %}")
+FILLED = "<s>system: Be kind.\nuser: Tom had a red\nassistant:"
+
+
+@pytest.mark.parametrize("place", ["option", "jinja", "settings", "named"])
+def test_a_message_goes_through_the_chat_template(compress_run, stories, tmp_path, place):
+    model = tmp_path / "model"
+    model.mkdir()
+    for name in ("config.json", "model.safetensors", "tokenizer.json"):
+        (model / name).symlink_to(stories / name)
+    more = []
+    if place == "option":
+        (tmp_path / "chat.jinja").write_text(CHAT)
+        more = ["--chat-template", tmp_path / "chat.jinja"]
+    elif place == "jinja":
+        (model / "chat_template.jinja").write_text(CHAT)
+    template = CHAT if place == "settings" else [{"name": "tools", "template": ""}, {"name": "default", "template": CHAT}]
+    settings = {"bos_token": {"content": "<s>"}, "eos_token": "</s>"}
+    if place in ("settings", "named"):
+        settings["chat_template"] = template
+    (model / "tokenizer_config.json").write_text(json.dumps(settings))
+    said = generated(compress_run, model, "--chat", "--system", "Be kind.", "--prompt", " Tom had a red ", "--tokens", 20, *more)
+    plain = generated(compress_run, model, "--raw", "--prompt", FILLED, "--tokens", 20)
+    assert said["text"] == plain["text"]
+    assert said["tokens"] == plain["tokens"]
+
+
+def test_a_chat_without_a_template_is_refused(compress_run, stories, tmp_path):
+    done = compress_run("generate", stories, "--chat", "--prompt", "hi")
+    assert done.code == 3 and "--chat-template" in done.error
+    done = compress_run("generate", stories, "--system", "x", "--prompt", "hi")
+    assert done.code == 2 and "--chat" in done.error
+    (tmp_path / "t").write_text("{{ raise_exception('only users') }}")
+    done = compress_run("generate", stories, "--chat", "--chat-template", tmp_path / "t", "--prompt", "hi")
+    assert done.code == 3 and "only users" in done.error
