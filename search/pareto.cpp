@@ -77,8 +77,10 @@ class Front {
 
  private:
   Result<Assignment> at_limit(double limit) const {
+    // Fractional costs are rounded one by one: a limit that is their very sum needs room for that.
+    constexpr double kRounding = 1e-10;
     Problem limited = problem_;
-    limited.budgets[0].limit = limit;
+    limited.budgets[0].limit = std::floor(limit) == limit ? limit : limit * (1 + kRounding);
     return solve_ilp(limited);
   }
 

@@ -99,6 +99,20 @@ TEST(Pareto, IsTheFrontOfEveryAssignment) {
   EXPECT_EQ(complete, compared);  // 40 points are more than these fronts have
 }
 
+// Average bits of three layers: thirds and ninths whose sum is no sum of whole units.
+TEST(Pareto, FractionalCostsReachTheirOwnLeast) {
+  Problem problem;
+  problem.budgets.push_back({"bits", std::numeric_limits<double>::infinity(), 0, "bits"});
+  const double weights[] = {3072, 2304, 1536}, codes[] = {1728, 1344, 896};
+  for (int i = 0; i < 3; ++i)
+    problem.items.push_back({"layer", {{"float", 0, {32 * weights[i] / 6912}}, {"codes", 1, {8 * codes[i] / 6912}}}});
+  const auto found = front(problem, 0, 12);
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_NEAR(found->front().answer.costs[0], 8 * (1728 + 1344 + 896) / 6912.0, 1e-9);
+  EXPECT_EQ(found->front().answer.loss, 3);
+  EXPECT_EQ(found->back().answer.loss, 0);
+}
+
 TEST(Pareto, TwoBudgetsBeatNoneOfTheirPoints) {
   Problem problem = two_items();
   problem.budgets.push_back({"latency", 0, 0, "us"});
