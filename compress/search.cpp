@@ -115,7 +115,10 @@ json front_part(const Session& session, const Table& table, const Limits& limit,
   const auto start = std::chrono::steady_clock::now();
   const std::vector<std::size_t> axes = usual_axes(table);
   const auto front = front_of(table, limit, extra, axes, axes.size() == 1 ? kPoints : kPointsOfTwo);
-  if (!front) return part;
+  if (!front) {
+    part["failure"] = front.error().message;
+    return part;
+  }
   for (const FrontPoint& point : *front) {
     part["front"].push_back({{"loss", point.row.loss},
                              {"cost", figures_json(point.row.cost)},
@@ -239,6 +242,8 @@ Status restore(Session& session, const std::string& text) {
                                                          artifact["corrections"],
                                                          {}};
   const std::string& objective = session.config.budget.minimize;
+  if (artifact["search"].contains("failure"))
+    session.warn("front_not_drawn", artifact["search"]["failure"].get<std::string>());
   session.report.search = part_from(artifact["search"], artifact["trials"], objective.empty() ? "loss" : objective);
   return {};
 }

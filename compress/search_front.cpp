@@ -38,7 +38,8 @@ Result<std::vector<FrontPoint>> front_of(const Table& table, const Limits& limit
       row.row.price.*kBudgets[axes[0]].figure = point.price;
       continue;
     }
-    for (const std::size_t axis : axes) problem.budgets[axis].limit = point.answer.costs[axis];
+    constexpr double kRounding = 1e-9;  // a sum of fractions is asked back as a limit
+    for (const std::size_t axis : axes) problem.budgets[axis].limit = point.answer.costs[axis] * (1 + kRounding);
     CTK_TRY(const std::vector<double> prices, search::prices_of(problem));
     for (const std::size_t axis : axes) row.row.price.*kBudgets[axis].figure = prices[axis];
   }
