@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <iterator>
+#include <optional>
 
 #include "compress/infeasible_budgets.h"
 #include "compress/search_files.h"
@@ -167,7 +169,7 @@ Result<Resolved> resolve(const ResolveRequest& request) {
 
 Result<ResolvedFront> resolve_front(const FrontRequest& request) {
   ResolvedFront result;
-  CTK_TRY(const SavedSearch saved, read_search_files(request.of.run, result.warnings));
+  CTK_TRY(SavedSearch saved, read_search_files(request.of.run, result.warnings));
   CTK_TRY(const Asked asked, limits_of(request.of, saved));
   std::vector<std::size_t> axes;
   for (const std::string& name : request.over) {
@@ -186,13 +188,23 @@ Result<ResolvedFront> resolve_front(const FrontRequest& request) {
   const bool needs_times = std::ranges::find(result.over, "latency") != result.over.end() ||
                            (!request.of.budgets.empty() && std::isfinite(asked.limits.latency));
   CTK_CHECK(check_machine(request.of, needs_times, saved, result.warnings));
-  CTK_TRY(const std::vector<FrontPoint> front, front_of(saved.table, asked.limits, saved.extra, axes, request.points));
-  CTK_TRY(const auto run, taken_by_run(request.of.run));
+  // The run's own answer is one of them where it keeps the limits asked for now.
+  std::optional<search::Assignment> taken;
+  const std::string path = request.of.run + "/search/assignment.json";
+  if (std::filesystem::exists(path)) {
+    CTK_TRY(std::vector<std::size_t> choices, read_assignment(path, saved.table));
+    taken = search::total_of(make_problem(saved.table, asked.limits, saved.extra), std::move(choices));
+    for (std::size_t b = 0; b < std::size(kBudgets); ++b) {
+      const bool is_axis = std::ranges::find(axes, b) != axes.end();
+      if (taken && !is_axis && taken->costs[b] > asked.limits.*kBudgets[b].of) taken.reset();
+    }
+  }
+  CTK_TRY(const std::vector<FrontPoint> front,
+          front_of(saved.table, asked.limits, saved.extra, axes, request.points, taken ? &*taken : nullptr));
   for (const FrontPoint& point : front) {
     FrontAnswer& answer = result.points.emplace_back();
     answer.row = point.row;
     for (const auto& [layer, scheme] : to_schemes(saved.table, point.answer)) answer.schemes[layer] = to_string(scheme);
-    answer.row.is_chosen = answer.schemes == run;
   }
   return result;
 }

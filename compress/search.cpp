@@ -114,7 +114,7 @@ json front_part(const Session& session, const Table& table, const Limits& limit,
   json part{{"metric", session.config.sensitivity->metric}, {"front", json::array()}};
   const auto start = std::chrono::steady_clock::now();
   const std::vector<std::size_t> axes = usual_axes(table);
-  const auto front = front_of(table, limit, extra, axes, axes.size() == 1 ? kPoints : kPointsOfTwo);
+  const auto front = front_of(table, limit, extra, axes, axes.size() == 1 ? kPoints : kPointsOfTwo, &taken);
   if (!front) {
     part["failure"] = front.error().message;
     return part;
@@ -123,7 +123,7 @@ json front_part(const Session& session, const Table& table, const Limits& limit,
     part["front"].push_back({{"loss", point.row.loss},
                              {"cost", figures_json(point.row.cost)},
                              {"price", figures_json(point.row.price)},
-                             {"chosen", point.answer.choices == taken.choices}});
+                             {"chosen", point.row.is_chosen}});
   }
   part["seconds"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return part;

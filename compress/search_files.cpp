@@ -211,17 +211,6 @@ Result<SavedSearch> read_search_files(const std::string& folder, std::vector<std
   return saved;
 }
 
-Result<std::map<std::string, std::string>> taken_by_run(const std::string& folder) {
-  std::map<std::string, std::string> schemes;
-  const std::string path = folder + "/search/assignment.json";
-  if (!std::filesystem::exists(path)) return schemes;
-  CTK_TRY(const json file, read_json(path, "an assignment of schemes to layers"));
-  for (const auto& [layer, scheme] : file.items()) {
-    if (scheme.is_string()) schemes[layer] = scheme;
-  }
-  return schemes;
-}
-
 Result<std::vector<std::size_t>> read_assignment(const std::string& path, Table& table) {
   CTK_TRY(const json file, read_json(path, "an assignment of schemes to layers"));
   if (!file.is_object()) return damaged(path, "expected {\"layer\": \"scheme\"}, found " + file.dump(), "Correct it");

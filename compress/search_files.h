@@ -22,9 +22,6 @@ Status write_search_files(const nlohmann::json& files, const nlohmann::json& sch
 // Errors: input (names the file, the layer and what was expected).
 Result<SavedSearch> read_search_files(const std::string& folder, std::vector<std::string>& warnings);
 
-// search/assignment.json of a run, scheme by layer; empty where it is not there. Errors: input (no JSON).
-Result<std::map<std::string, std::string>> taken_by_run(const std::string& folder);
-
 // {"layer": "w8a8_c"} -> the choice of every group; layers that are absent stay float. Errors: input (names the file
 // and the layer: unknown, with a scheme it has no score for, or unlike the layers it goes with).
 Result<std::vector<std::size_t>> read_assignment(const std::string& path, Table& table);

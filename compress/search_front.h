@@ -16,11 +16,12 @@ struct FrontPoint {
 std::vector<std::size_t> usual_axes(const Table& table);
 
 // Over one budget of kBudgets (at most `points` answers) or two (at most so many at each of so many limits of the
-// second), by growing cost. Limits of the axes are ignored, those of other budgets hold. Prices: over one budget the
-// loss saved on the way to the next point, over two the multipliers of the relaxed programme at the point's costs.
-// Errors: input (axes), budget_infeasible (the other budgets).
+// second), by growing cost. `taken` (may be null) joins them unless one of them beats it. Limits of the axes are
+// ignored, those of other budgets hold. Price: the most that a unit more of the budget saves on the way to another
+// point which takes no more of the other axis. Errors: input (axes), budget_infeasible (the other budgets).
 Result<std::vector<FrontPoint>> front_of(const Table& table, const Limits& limit, const Limits& extra,
-                                         std::span<const std::size_t> axes, std::size_t points);
+                                         std::span<const std::size_t> axes, std::size_t points,
+                                         const search::Assignment* taken = nullptr);
 
 // Costs of an answer, a figure a budget that was measured.
 exporter::BudgetFigures figures_of(const Table& table, const search::Assignment& answer);

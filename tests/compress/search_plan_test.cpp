@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 #include <set>
 #include <span>
@@ -143,6 +144,22 @@ TEST(SearchPlan, TheFrontHasEveryAnswerThatNoneBeatsWithItsPrice) {
   }
 }
 
+TEST(SearchPlan, TheAnswerTakenJoinsItsFrontUnlessAPointBeatsIt) {
+  Table table = three_layers();
+  const std::size_t size = 0;
+  search::Assignment taken;
+  taken.choices = {0, 1, 0};  // b at 4 bits: loss 2 for 260 bytes, where a at 4 bits loses 1
+  auto front = front_of(table, kNoLimits, {}, std::span(&size, 1), 12, &taken).value();
+  EXPECT_EQ(front.size(), 4u);
+  EXPECT_TRUE(std::ranges::none_of(front, [](const FrontPoint& point) { return point.row.is_chosen; }));
+  taken.choices = {1, 1, 0};  // of two points, the cheapest and the best, it is none: 210 bytes, loss 3
+  front = front_of(table, kNoLimits, {}, std::span(&size, 1), 2, &taken).value();
+  ASSERT_EQ(front.size(), 3u);
+  EXPECT_TRUE(front[1].row.is_chosen);
+  EXPECT_EQ(front[1].row.cost.size, 210);
+  EXPECT_NEAR(*front[0].row.price.size, 4.0 / 50, 1e-12);
+}
+
 TEST(SearchPlan, TheFrontOverTwoBudgetsTradesOneForTheOther) {
   Table table;
   // 4 bits are small and slow, 8 bits large and quick, and lose the same; float loses nothing and costs most of both.
@@ -155,6 +172,8 @@ TEST(SearchPlan, TheFrontOverTwoBudgetsTradesOneForTheOther) {
   ASSERT_EQ(front.size(), 3u);
   EXPECT_EQ(front[0].row.cost.size, 50);
   EXPECT_EQ(front[0].row.cost.latency, 20);
+  EXPECT_EQ(front[0].row.price.size, 0);  // float takes more of both
+  EXPECT_EQ(front[0].row.price.latency, 0);
   EXPECT_EQ(front[1].row.cost.latency, 10);
   EXPECT_EQ(front[2].row.loss, 0);
 }
