@@ -241,6 +241,11 @@ Status restore(Session& session, const std::string& text) {
                                                          artifact["proved_optimal"],
                                                          artifact["corrections"],
                                                          {}};
+  if (!session.report.certificate->proved_optimal)
+    session.warn("not_proved", "the answer is the best that solver " + session.config.search->solver +
+                                   " found; its loss is at most " +
+                                   search::format_amount(session.report.certificate->gap, "nats") +
+                                   " above the least there is");
   const std::string& objective = session.config.budget.minimize;
   if (artifact["search"].contains("failure"))
     session.warn("front_not_drawn", artifact["search"]["failure"].get<std::string>());

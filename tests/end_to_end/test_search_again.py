@@ -181,6 +181,19 @@ def test_scores_with_nan_are_refused_by_name(folder, compress_run):
     assert refused.code == INPUT and "NaN" in refused.err and row["layer"] in refused.err and "Score it again" in refused.err
 
 
+@pytest.mark.parametrize("solver", ["greedy", "ilp"])
+def test_a_run_tells_when_its_answer_is_not_proved(job, solver):
+    job.write(small_cnn(), {"x": gaussian(48, 3, 8, 8)})
+    stages = [{**stage, "search": {**stage["search"], "solver": solver}} if "search" in stage else stage for stage in STAGES[:-1]]
+    job.pipeline(calibrate={"samples": 16}, stages=stages, budget={"size": "45 %"}, threads=1)
+    assert job.run().code == 0
+    report = job.report()
+    told = [warning["text"] for warning in report["warnings"] if warning["code"] == "not_proved"]
+    assert report["certificate"]["proved_optimal"] == (solver == "ilp")
+    assert len(told) == (solver == "greedy") and all(solver in text and "nats" in text for text in told)
+    assert any(layer["scheme"] != "fp32" for layer in report["layers"])   # never silently the float network
+
+
 def test_a_solver_without_proof_tells_its_gap(folder, compress_run):
     greedy, exact = (json.loads(search(compress_run, folder, "--budget", "size=45 %", "--solver", solver, "--json").out) for solver in ("greedy", "ilp"))
     assert exact["certificate"]["proved_optimal"] and exact["certificate"]["gap"] == 0
