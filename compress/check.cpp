@@ -27,6 +27,7 @@ Result<CheckReport> check_pipeline(const PipelineConfig& config, bool force) {
   options.resume = false;
   Session session = make_session(config, options, config.output, std::move(loaded));
   CTK_CHECK(prepare(session));
+  if (!config.changes_network()) CTK_CHECK(require_reachable(session, false, {}));
   const LoadedModel& model = session.model;
   const Graph& graph = model.graph;
   CheckReport report;

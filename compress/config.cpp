@@ -131,6 +131,7 @@ class Binder {
     set<bool>(at + ".bias_correction", quantize.bias_correction);
     set<bool>(at + ".reduce_range", quantize.reduce_range);
     set<double>(at + ".damp_percent", quantize.damp_percent);
+    set<std::int64_t>(at + ".revert", quantize.revert);
     config.quantize = std::move(quantize);
   }
 
@@ -202,7 +203,9 @@ class Binder {
     set("budget.latency.decode", config.budget.latency_decode);
     set("budget.latency.prefill", config.budget.latency_prefill);
     set("budget.peak_memory", config.budget.peak_memory);
+    if (const double* bits = values_.get<double>("budget.bits")) config.budget.bits = Limit{*bits, false};
     set("budget.metric_drop", config.budget.metric_drop);
+    set_text("budget.minimize", config.budget.minimize);
     config.stages = values_.stages;
     stages(config);
     config.unavailable = values_.unavailable;
@@ -267,7 +270,8 @@ bool PipelineConfig::changes_network() const {
 }
 
 bool PipelineConfig::compares_on_select() const {
-  return changes_network() || has_stage("qat") || select || (search && search->finalists > 1);
+  const bool holds_floor = quantize && budget.metric_drop && (quantize->revert > 0 || !budget.minimize.empty());
+  return changes_network() || has_stage("qat") || select || (search && search->finalists > 1) || holds_floor;
 }
 
 std::string PipelineConfig::fingerprint() const {

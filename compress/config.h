@@ -28,9 +28,11 @@ struct BudgetConfig {
   std::optional<Limit> latency;                          // us for one sample
   std::optional<Limit> latency_decode, latency_prefill;  // us, language models
   std::optional<Limit> peak_memory;                      // bytes
+  std::optional<Limit> bits;                             // average of a weight over all layers, scales included
   std::optional<MetricDrop> metric_drop;
+  std::string minimize;  // size, latency, peak_memory or bits, as small as metric_drop allows; empty: the loss
   bool is_empty() const {
-    return !size && !latency && !latency_decode && !latency_prefill && !peak_memory && !metric_drop;
+    return !size && !latency && !latency_decode && !latency_prefill && !peak_memory && !bits && !metric_drop;
   }
 };
 
@@ -80,6 +82,7 @@ struct QuantizeConfig {
   bool bias_correction = false;
   bool reduce_range = false;  // 8-bit weights within -64..63
   double damp_percent = 1.0;
+  std::int64_t revert = 24;  // networks measured at most to come back within budget.metric_drop
 };
 struct ExportConfig {
   std::vector<std::string> formats;

@@ -88,9 +88,10 @@ class Rules {
     }
     const std::string* method = values_.get<std::string>("stages.quantize.method");
     if (method != nullptr && quantization::needs_inputs(*method)) return;
+    if (has_stage("quantize") && values_.has("budget.metric_drop")) return;  // the floor is held on it
     problem("data.select",
-            "expected a stage that compares on it (distill, prune, finetune, qat, search with finalists above 1, or "
-            "quantize by a method that looks at inputs), "
+            "expected a stage that compares on it (distill, prune, finetune, qat, search with finalists above 1, "
+            "quantize by a method that looks at inputs or beside budget.metric_drop), "
             "found none. Remove this split.");
   }
 
@@ -176,11 +177,30 @@ class Rules {
     need_stage("latency", {"search", "validate"}, "validate: {}");
     need_stage("peak_memory", {"validate"}, "validate: {}");
     need_stage("metric_drop", {"validate"}, "validate: {}");
+    need_stage("bits", {"search", "quantize"}, "quantize: {scheme: w4a8_c}");
+    minimize(allowed != nullptr);
     if (allowed != nullptr && !values_.has_section("data.evaluate")) {
       problem("budget.metric_drop",
               "expected data.evaluate to measure it on, found none. Add \"evaluate: {path: ...}\" "
               "to data.");
     }
+  }
+
+  // What is made small needs somebody to choose, and a floor that keeps the network of use.
+  void minimize(bool has_floor) {
+    const std::string* aim = values_.get<std::string>("budget.minimize");
+    if (aim == nullptr) return;
+    if (!has_stage("search"))
+      problem("budget.minimize",
+              "expected a stage \"search\" that chooses, found none. Add \"- search: {schemes: "
+              "[w8a8_c, w4a8_c]}\", or remove this key.");
+    if (!has_floor && !has_problem_below("budget"))
+      problem("budget.minimize",
+              "expected budget.metric_drop beside it, found none: nothing would keep the network of "
+              "use. Add \"metric_drop: 1 %\".");
+    if (values_.has("budget." + *aim))
+      problem("budget.minimize", "expected another budget than one with a limit, found \"" + *aim +
+                                     "\" as both. Remove the limit or minimize.");
   }
 
   // The float network against itself is 0 for kl and mse and infinite for sqnr_db.

@@ -93,6 +93,7 @@ class ValueCheck {
         {"data.*.on_bad_sample", {"error", "skip"}},
         {".on_refusal", {"stop", "continue"}},
         {"stages.search.groups", {"auto", "none"}},
+        {"budget.minimize", {"size", "latency", "peak_memory", "bits"}},
         {".optimizer", {"sgd", "adam", "adamw"}},
         {".schedule", {"cosine", "step", "constant"}},
         {"stages.prune.ratios", {"auto", "uniform", "global", "sensitivity"}},

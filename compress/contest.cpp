@@ -83,15 +83,7 @@ class Judge {
  public:
   static Result<Judge> open(const Session& session) {
     Judge judge(session);
-    const std::size_t batch = fixed_batch(session.model.graph, 1);
-    std::size_t bytes = 0;  // of the outputs of a batch
-    CTK_CHECK(for_each_batch(session.model.graph, judge.sample(batch), {}, {},
-                             [&](const std::vector<Tensor>& outputs, const data::Batch&, std::size_t) -> Status {
-                               bytes = outputs[0].bytes();
-                               return {};
-                             }));
-    const std::size_t least = (kLeastSamples + batch - 1) / batch;
-    judge.split_ = judge.sample(batch * std::max(least, kReferenceBytes / std::max<std::size_t>(1, bytes)));
+    CTK_TRY(judge.split_, compared_part(session));
     CTK_TRY(judge.reference_, collect_outputs(session.model.graph, judge.split_, session.output + "/.cache"));
     return judge;
   }
@@ -115,18 +107,29 @@ class Judge {
   explicit Judge(const Session& session)
       : split_(*session.splits.select), metric_(label_metric(session)), reference_(session.output + "/.cache") {}
 
-  data::Split sample(std::size_t count) const {
-    data::Split part = split_;
-    part.indices.resize(std::min(part.indices.size(), count));
-    return part;
-  }
-
   data::Split split_;
   std::string metric_;
   OutputCache reference_;
 };
 
 }  // namespace
+
+Result<data::Split> compared_part(const Session& session) {
+  const auto first = [&](std::size_t count) {
+    data::Split part = *session.splits.select;
+    part.indices.resize(std::min(part.indices.size(), count));
+    return part;
+  };
+  const std::size_t batch = fixed_batch(session.model.graph, 1);
+  std::size_t bytes = 0;  // of the outputs of a batch
+  CTK_CHECK(for_each_batch(session.model.graph, first(batch), {}, {},
+                           [&](const std::vector<Tensor>& outputs, const data::Batch&, std::size_t) -> Status {
+                             bytes = outputs[0].bytes();
+                             return {};
+                           }));
+  const std::size_t least = (kLeastSamples + batch - 1) / batch;
+  return first(batch * std::max(least, kReferenceBytes / std::max<std::size_t>(1, bytes)));
+}
 
 bool needs_contest(const Session& session) {
   return session.splits.select && (session.finalists.size() > 1 || looks_at_inputs(session));
@@ -149,6 +152,7 @@ Result<Contest> hold_contest(const Session& session) {
   Contest contest;
   if (!needs_contest(session)) {
     CTK_TRY(contest.taken, code_network(session, finalists[0].schemes, codes.given));
+    contest.given = codes.given;
     return contest;
   }
   CTK_TRY(const Judge judge, Judge::open(session));
@@ -167,6 +171,7 @@ Result<Contest> hold_contest(const Session& session) {
     best = contest.rows.size() - 1;
     contest.finalist = which;
     contest.taken = std::move(network);
+    contest.given = given;
     return {};
   };
   const std::string& method = session.config.quantize->method;

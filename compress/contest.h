@@ -15,12 +15,16 @@ struct CodedNetwork {
 
 struct Contest {
   CodedNetwork taken;
+  quantization::GivenCodes given;           // its codes found beforehand
   std::size_t finalist = 0;                 // of session.finalists
   std::vector<exporter::FinalistRow> rows;  // empty: there was one network only
 };
 
 // Some stage must be chosen on the select split: several finalists, or a method with inputs and a split to judge it by.
 bool needs_contest(const Session& session);
+
+// The part of the select split that is compared. Errors: input (those of running).
+Result<data::Split> compared_part(const Session& session);
 
 // Codes every finalist by `method` and takes the one with the least KL to the float network, or the best metric where
 // samples have labels (KL decides ties); then rounds the same schemes to nearest, which wins if it is better.

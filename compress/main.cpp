@@ -29,6 +29,7 @@ int run(int count, char** words) {
   ctk::cli::add_list(app, session);
   ctk::cli::add_graph(app, session);
   ctk::cli::add_search(app, session);
+  ctk::cli::add_explain(app, session);
   ctk::cli::add_eval(app, session);
   ctk::cli::add_estimate(app, session);
   ctk::cli::add_bench(app, session);

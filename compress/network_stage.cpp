@@ -174,9 +174,7 @@ Status run_network_stage(Session& session, std::string_view stage, const std::ve
     CTK_CHECK(session.list_layers());
   }
   if (!is_last_change(session, stage)) return {};
-  CTK_CHECK(require_reachable_size(session));
-  CTK_CHECK(require_reachable_peak(session));
-  return require_reachable_latency(session);
+  return require_reachable(session, true, session.output);
 }
 
 }  // namespace ctk::pipeline

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <filesystem>
 
+#include "compress/infeasible_budgets.h"
 #include "compress/interrupt.h"
 #include "compress/output_folder.h"
 #include "compress/prepare.h"
@@ -139,9 +140,11 @@ Result<exporter::Report> run_pipeline(const PipelineConfig& config, const RunOpt
   session.report.output = output;
   describe_machine(session.report);
   CTK_CHECK(prepare(session));
-  if (!config.changes_network()) CTK_CHECK(require_reachable_latency(session));
+  // Else once the network is what will be quantized.
+  if (!config.changes_network()) CTK_CHECK(require_reachable(session, true, output));
   CTK_CHECK(describe_model(session));  // after the splits: multiply-adds depend on the size of a sample
   CTK_CHECK(claim_output(output));
+  search_table::forget_infeasible(output);
   Fingerprint print;
   print.add(graph::print_graph(session.model.graph)).add(config.seed);
   for (const Shape& shape : session.model.sample_shapes) print.add(ctk::to_string(shape));

@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "compress/contest.h"
+#include "compress/revert.h"
 #include "compress/session.h"
 #include "core/file.h"
 #include "core/hash.h"
@@ -99,7 +100,64 @@ exporter::FinalistRow row_from(const json& line) {
           figure("metric"), line["chosen"], line["codes"]};
 }
 
-std::string describe(const Contest& contest) {
+json describe(const Reverted& reverted) {
+  const exporter::FloorPart& part = reverted.part;
+  json layers = json::array(), schemes = json::object();
+  for (const exporter::RevertRow& row : part.layers) {
+    layers.push_back({{"name", row.name},
+                      {"from", row.from},
+                      {"to", row.to},
+                      {"benefit", row.benefit ? json(*row.benefit) : json()},
+                      {"bytes", row.bytes},
+                      {"kept", row.is_kept}});
+  }
+  for (const auto& [layer, scheme] : reverted.schemes) schemes[layer] = to_string(scheme);
+  return {{"metric", part.metric},
+          {"limit", part.limit},
+          {"drop_before", *part.drop_before},
+          {"drop_after", *part.drop_after},
+          {"kl_before", *part.kl_before},
+          {"kl_after", *part.kl_after},
+          {"evaluations", part.evaluations},
+          {"most_evaluations", part.most_evaluations},
+          {"layers", layers},
+          {"schemes", schemes}};
+}
+
+// The network that came back within the floor is the session's.
+Status take_reverted(Session& session, const json& line) {
+  exporter::FloorPart part{line["metric"],
+                           line["limit"],
+                           line["drop_before"].get<double>(),
+                           line["drop_after"].get<double>(),
+                           line["kl_before"].get<double>(),
+                           line["kl_after"].get<double>(),
+                           line["evaluations"],
+                           line["most_evaluations"],
+                           {}};
+  std::string kept;
+  for (const json& row : line["layers"]) {
+    exporter::RevertRow found{row["name"], row["from"], row["to"], {}, row["bytes"], row["kept"]};
+    if (row["benefit"].is_number()) found.benefit = row["benefit"].get<double>();
+    if (found.is_kept) {
+      kept += (kept.empty() ? "" : ", ") + found.name + " " + found.from + " -> " + found.to;
+      session.reasons[found.name] = "given back precision (" + found.from + " -> " + found.to +
+                                    ") to keep budget.metric_drop on the select split";
+    }
+    part.layers.push_back(std::move(found));
+  }
+  for (const auto& [layer, scheme] : line["schemes"].items()) {
+    CTK_TRY(session.schemes[layer], parse_scheme(scheme.get<std::string>()));
+  }
+  // Of the network as it was before.
+  for (const char* name : {"size", "latency", "peak_memory", "bits", "loss"}) session.predicted.erase(name);
+  session.warn("precision_returned",
+               "on the select split the network broke budget.metric_drop; given back precision: " + kept);
+  session.report.floor = std::move(part);
+  return {};
+}
+
+std::string describe(const Contest& contest, const std::optional<Reverted>& reverted) {
   const quantization::ApplyOutcome& outcome = contest.taken.outcome;
   json layers = json::array();
   for (const quantization::LayerOutcome& l : outcome.layers) {
@@ -125,7 +183,9 @@ std::string describe(const Contest& contest) {
   for (const quantization::ApplyWarning& w : outcome.warnings) warnings.push_back({{"code", w.code}, {"text", w.text}});
   json rows = json::array();
   for (const exporter::FinalistRow& row : contest.rows) rows.push_back(row_of(row));
-  return json{{"layers", layers}, {"warnings", warnings}, {"finalist", contest.finalist}, {"finalists", rows}}.dump(1);
+  json all{{"layers", layers}, {"warnings", warnings}, {"finalist", contest.finalist}, {"finalists", rows}};
+  if (reverted) all["floor"] = describe(*reverted);
+  return all.dump(1);
 }
 
 // The network that was taken: from here on its schemes are the session's.
@@ -134,6 +194,7 @@ Status take_finalist(Session& session, const json& outcome) {
   session.schemes = taken.schemes;
   session.reasons = taken.reasons;
   for (const auto& [name, value] : taken.predicted) session.predicted[name] = value;
+  if (outcome.contains("floor")) CTK_CHECK(take_reverted(session, outcome["floor"]));
   list_losses(session);
   if (session.config.search) {  // the stage left that of the first finalist
     json assignment = json::object();
@@ -208,14 +269,22 @@ Status run_quantize(Session& session, bool& cached) {
   for (const Finalist& finalist : session.finalists) {
     for (const auto& [address, scheme] : finalist.schemes) extra.push_back(address + "=" + to_string(scheme));
   }
-  if (needs_contest(session)) extra.push_back(session.splits.select->fingerprint);
+  const bool holds_floor = session.config.budget.metric_drop && session.splits.select;
+  if (needs_contest(session) || holds_floor) extra.push_back(session.splits.select->fingerprint);
+  if (holds_floor) extra.push_back(session.config.fingerprint_of({"budget", "data.evaluate.metric"}));
   session.fingerprint = stage_fingerprint(session, "quantize", extra);
   auto outcome = session.cache.get("quantize", session.fingerprint);
   auto bundle = session.cache.get("quantized", session.fingerprint);
   cached = outcome.has_value() && bundle.has_value();
   if (!cached) {
-    CTK_TRY(const Contest contest, hold_contest(session));
-    outcome = describe(contest);
+    CTK_TRY(Contest contest, hold_contest(session));
+    std::optional<Reverted> reverted;
+    CTK_TRY(auto floor, Floor::open(session));
+    if (floor) {
+      CTK_TRY(reverted, revert_to_floor(session, *floor, contest));
+    }
+    if (reverted) contest.taken = std::move(reverted->network);
+    outcome = describe(contest, reverted);
     bundle = exporter::bundle_of(contest.taken.graph);
     CTK_CHECK(session.cache.put("quantized", session.fingerprint, *bundle));
     CTK_CHECK(session.cache.put("quantize", session.fingerprint, *outcome));

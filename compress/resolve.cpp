@@ -1,9 +1,14 @@
 #include "compress/resolve.h"
 
+#include <algorithm>
 #include <cmath>
-#include <limits>
+#include <filesystem>
+#include <iterator>
+#include <optional>
 
+#include "compress/infeasible_budgets.h"
 #include "compress/search_files.h"
+#include "compress/search_front.h"
 #include "compress/units.h"
 #include "core/cpu_isa.h"
 #include "core/printable.h"
@@ -17,48 +22,82 @@ Error wrong_budget(const std::string& text, const std::string& expected) {
   return config_error("--budget: expected " + expected + ", found \"" + printable(text) + "\"");
 }
 
+struct Asked {
+  Limits limits;
+  double loss = kNoLimits.size;  // in nats, where a budget is made small
+};
+
+std::string known_budgets() {
+  std::string list;
+  for (const BudgetRow& budget : kBudgets) list += (list.empty() ? "" : ", ") + std::string(budget.name);
+  return list;
+}
+
+Result<double> parse_amount(std::string_view name, const std::string& amount, double baseline) {
+  if (name == "bits" || name == "loss") {
+    CTK_TRY(const double number, parse_number(amount));
+    if (number > 0) return number;
+    return config_error("expected a number above 0, found \"" + printable(amount) + "\". Raise it");
+  }
+  const auto parsed = name == "latency" ? parse_latency(amount) : parse_size(amount);
+  if (!parsed) return parsed.error();
+  return parsed->absolute(baseline);
+}
+
 // Limits of the run, each replaced by the one given.
-Result<Limits> limits_of(const ResolveRequest& request, const SavedSearch& saved) {
-  if (request.budgets.empty()) return saved.limit;
-  constexpr double kNone = std::numeric_limits<double>::infinity();
-  Limits limits{kNone, kNone, kNone};
+Result<Asked> limits_of(const ResolveRequest& request, const SavedSearch& saved) {
+  if (request.budgets.empty()) return Asked{saved.limit};
+  Asked asked{kNoLimits};
   for (const std::string& text : request.budgets) {
     const std::size_t equals = text.find('=');
     const std::string name = text.substr(0, equals),
                       amount = equals == std::string::npos ? "" : text.substr(equals + 1);
-    double* limit = name == "size"          ? &limits.size
-                    : name == "latency"     ? &limits.latency
-                    : name == "peak_memory" ? &limits.peak
-                                            : nullptr;
-    if (limit == nullptr || equals == std::string::npos)
+    const auto budget = find_budget(name);
+    const bool is_loss = name == "loss" && !request.minimize.empty();
+    if ((!budget && !is_loss) || equals == std::string::npos)
       return wrong_budget(text,
-                          "size=60 kB, latency=0.2 ms or peak_memory=1 MB, or shares of the float model like "
-                          "size=20 %");
-    if (std::isfinite(*limit)) return wrong_budget(text, "each budget once");
-    auto parsed = name == "latency" ? parse_latency(amount) : parse_size(amount);
-    if (!parsed) return std::move(parsed).error().with_context("--budget " + name);
-    const double baseline = name == "size"      ? saved.baseline.size
-                            : name == "latency" ? saved.baseline.latency
-                                                : saved.baseline.peak;
-    if (name != "size" && !(baseline > 0)) {
+                          "size=60 kB, latency=0.2 ms, peak_memory=1 MB or bits=4.5, shares of the float model like "
+                          "size=20 %, or loss=0.02 beside --minimize");
+    double& limit = is_loss ? asked.loss : asked.limits.*kBudgets[*budget].of;
+    if (std::isfinite(limit)) return wrong_budget(text, "each budget once");
+    const double baseline = is_loss ? 0 : saved.baseline.*kBudgets[*budget].of;
+    if (budget && kBudgets[*budget].is_of_running && !(baseline > 0)) {
       return input_error(
           request.run + ": expected figures of running for --budget " + name +
           ", found none, since the run had no budget of latency or peak_memory. Run the pipeline with one");
     }
-    *limit = parsed->absolute(baseline);
+    auto parsed = parse_amount(name, amount, baseline);
+    if (!parsed) return std::move(parsed).error().with_context("--budget " + name);
+    limit = *parsed;
   }
-  limits.size = std::floor(limits.size);
-  return limits;
+  asked.limits.size = std::floor(asked.limits.size);
+  return asked;
 }
 
-Status check_machine(const ResolveRequest& request, const Limits& limits, const SavedSearch& saved, Resolved& result) {
+// The budget to make small. Errors: config (none of them, one with a limit, no limit of the loss).
+Result<std::size_t> aim_of(const ResolveRequest& request, const Asked& asked, const SavedSearch& saved) {
+  const auto aim = find_budget(request.minimize);
+  if (!aim)
+    return config_error("--minimize: expected one of " + known_budgets() + ", found \"" + printable(request.minimize) +
+                        "\". Name one of them");
+  if (!std::isfinite(asked.loss))
+    return config_error("--minimize: expected a limit of the loss beside it, found none. Give --budget loss=0.02");
+  if (kBudgets[*aim].is_of_running && !(saved.baseline.*kBudgets[*aim].of > 0))
+    return input_error(
+        request.run + ": expected figures of running for --minimize " + request.minimize +
+        ", found none, since the run had no budget of latency or peak_memory. Run the pipeline with one");
+  return *aim;
+}
+
+Status check_machine(const ResolveRequest& request, bool needs_times, const SavedSearch& saved,
+                     std::vector<std::string>& warnings) {
   const std::string here = cpu_model();
-  if (!std::isfinite(limits.latency) || saved.cpu == here) return {};
+  if (!needs_times || saved.cpu == here) return {};
   const std::string text = request.run + "/search/times.json: times were taken on \"" + printable(saved.cpu) +
                            "\", this is \"" + here + "\"";
   if (!request.allow_other_machine)
     return input_error(text + ". Run the pipeline here, or give --allow-other-machine to use them");
-  result.warnings.push_back(text);
+  warnings.push_back(text);
   return {};
 }
 
@@ -67,15 +106,38 @@ Status check_machine(const ResolveRequest& request, const Limits& limits, const 
 Result<Resolved> resolve(const ResolveRequest& request) {
   Resolved result;
   CTK_TRY(SavedSearch saved, read_search_files(request.run, result.warnings));
-  CTK_TRY(const Limits limits, limits_of(request, saved));
-  CTK_CHECK(check_machine(request, limits, saved, result));
+  CTK_TRY(const Asked asked, limits_of(request, saved));
+  Limits limits = asked.limits;
+  const bool needs_times = std::isfinite(limits.latency) || request.minimize == "latency";
+  CTK_CHECK(check_machine(request, needs_times, saved, result.warnings));
   CTK_TRY(const search::Solver* solver, search::find_solver(request.solver));
   search::Assignment answer;
+  if (!request.minimize.empty()) {
+    if (!request.assignment.empty())
+      return config_error("--minimize: expected no --assignment beside it, found both. Leave one out");
+    CTK_TRY(const std::size_t aim, aim_of(request, asked, saved));
+    const search::Problem problem = minimizing(make_problem(saved.table, limits, saved.extra), aim, asked.loss);
+    auto solved = solver->solve(problem);
+    if (!solved && solved.error().code == ErrorCode::budget_infeasible)
+      return infeasible_error(problem, false, search::solve_ilp, {});
+    CTK_TRY(const search::Assignment least, std::move(solved));
+    // Of the answers that cost so little, the one that loses least.
+    limits.*kBudgets[aim].of = least.costs[aim] * (1 + 1e-9);
+  }
   if (request.assignment.empty()) {
-    CTK_TRY(answer, solver->solve(make_problem(saved.table, limits, saved.extra)));
+    const search::Problem problem = make_problem(saved.table, limits, saved.extra);
+    auto solved = solver->solve(problem);
+    if (!solved && solved.error().code == ErrorCode::budget_infeasible)
+      return infeasible_error(problem, true, search::solve_ilp, {});
+    CTK_TRY(answer, std::move(solved));
     result.bound = answer.bound;
     result.gap = answer.gap;
     result.is_proved = answer.proved_optimal;
+    if (!answer.proved_optimal && solver->is_exact)
+      result.warnings.push_back(
+          "the solver came to its limit of steps: the answer is the best it found, and loses at "
+          "most " +
+          search::format_amount(answer.gap, "nats") + " more than the best there is");
   } else {
     CTK_TRY(std::vector<std::size_t> choices, read_assignment(request.assignment, saved.table));
     answer = search::total_of(make_problem(saved.table, limits, saved.extra), std::move(choices));
@@ -89,17 +151,60 @@ Result<Resolved> resolve(const ResolveRequest& request) {
       result.layers.push_back(
           {layer, to_string(schemes.at(layer)), reason_for(saved.table, group, schemes.at(layer), prices)});
   }
-  result.budgets = {{"size", "B", limits.size, answer.costs[0], prices.size}};
-  if (saved.baseline.latency > 0)
-    result.budgets.push_back({"latency", "us", limits.latency, answer.costs[1], prices.latency});
-  if (saved.baseline.peak > 0)
-    result.budgets.push_back({"peak_memory", "B", limits.peak, answer.costs[2], prices.peak});
+  for (std::size_t b = 0; b < std::size(kBudgets); ++b) {
+    const BudgetRow& budget = kBudgets[b];
+    if (budget.is_of_running && !(saved.baseline.*budget.of > 0)) continue;
+    result.budgets.push_back({std::string(budget.name), budget.unit, limits.*budget.of, answer.costs[b],
+                              prices.*budget.of, budget.name == request.minimize});
+  }
   for (const ResolvedBudget& budget : result.budgets) {
-    if (budget.predicted <= budget.limit) continue;
+    if (request.assignment.empty() || budget.predicted <= budget.limit) continue;
     return Error{ErrorCode::budget_infeasible, request.assignment + ": " + budget.name + ": expected at most " +
                                                    search::format_amount(budget.limit, budget.unit) + ", found " +
                                                    search::format_amount(budget.predicted, budget.unit) +
                                                    ". Give layers smaller schemes or raise the budget"};
+  }
+  return result;
+}
+
+Result<ResolvedFront> resolve_front(const FrontRequest& request) {
+  ResolvedFront result;
+  CTK_TRY(SavedSearch saved, read_search_files(request.of.run, result.warnings));
+  CTK_TRY(const Asked asked, limits_of(request.of, saved));
+  std::vector<std::size_t> axes;
+  for (const std::string& name : request.over) {
+    const auto axis = find_budget(name);
+    if (!axis || std::ranges::find(axes, *axis) != axes.end() || axes.size() == 2)
+      return config_error("--over: expected one or two different budgets of " + known_budgets() + ", found \"" +
+                          printable(name) + "\". Name others");
+    if (kBudgets[*axis].is_of_running && saved.cpu.empty())
+      return input_error(request.of.run + ": expected figures of running for --over " + name +
+                         ", found none, since the run had no budget of latency or peak_memory. Run the pipeline with "
+                         "one");
+    axes.push_back(*axis);
+  }
+  if (axes.empty()) axes = usual_axes(saved.table);
+  for (const std::size_t axis : axes) result.over.emplace_back(kBudgets[axis].name);
+  const bool needs_times = std::ranges::find(result.over, "latency") != result.over.end() ||
+                           (!request.of.budgets.empty() && std::isfinite(asked.limits.latency));
+  CTK_CHECK(check_machine(request.of, needs_times, saved, result.warnings));
+  // The run's own answer is one of them where it keeps the limits asked for now.
+  std::optional<search::Assignment> taken;
+  const std::string path = request.of.run + "/search/assignment.json";
+  if (std::filesystem::exists(path)) {
+    CTK_TRY(std::vector<std::size_t> choices, read_assignment(path, saved.table));
+    taken = search::total_of(make_problem(saved.table, asked.limits, saved.extra), std::move(choices));
+    for (std::size_t b = 0; b < std::size(kBudgets); ++b) {
+      const bool is_axis = std::ranges::find(axes, b) != axes.end();
+      if (taken && !is_axis && taken->costs[b] > asked.limits.*kBudgets[b].of) taken.reset();
+    }
+  }
+  CTK_TRY(const std::vector<FrontPoint> front,
+          front_of(saved.table, asked.limits, saved.extra, axes, request.points, taken ? &*taken : nullptr));
+  for (const FrontPoint& point : front) {
+    FrontAnswer& answer = result.points.emplace_back();
+    answer.row = point.row;
+    for (const auto& [layer, scheme] : to_schemes(saved.table, point.answer)) answer.schemes[layer] = to_string(scheme);
   }
   return result;
 }

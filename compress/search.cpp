@@ -8,12 +8,15 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <set>
 
+#include "compress/search_build.h"
 #include "compress/search_files.h"
-#include "compress/search_plan.h"
+#include "compress/search_front.h"
+#include "compress/search_objective.h"
 #include "compress/session.h"
 #include "compress/size.h"
 #include "compress/summary.h"
@@ -33,115 +36,17 @@ using nlohmann::json;
 
 using namespace search_table;
 
-constexpr int kMostCorrections = 6;
-
-// The answer as it will really be: bytes by the exporter, memory by its plan, times of layers from the table and of all
-// other steps measured. Times are of the minute in which the table was made: the float network, run in turn with the
-// answer, says how much slower or faster the machine has become since.
-struct Built {
-  double bytes = 0, peak = 0;
-  double latency_us = 0;  // sum over layers and other steps: the prediction
-  double whole_us = 0;    // the whole network, measured
-};
-
-// reference: the float network; null when only bytes are asked.
-Result<Built> build(const Session& session, const Table& table, const UniformRun* reference,
-                    const quantization::SchemeMap& schemes) {
-  Graph graph = session.model.graph.clone();
-  quantization::ApplyOptions options = session.plain_options();
-  options.bias_correction = session.config.quantize && session.config.quantize->bias_correction;
-  options.input_means = &session.input_means;
-  CTK_TRY(const auto applied, quantization::apply_schemes(graph, schemes, session.ranges, options));
-  Built built;
-  CTK_TRY(const std::size_t bytes, file_bytes(graph, budget_format(session.config), session.config.model));
-  built.bytes = static_cast<double>(bytes);
-  if (reference == nullptr) return built;
-  for (const auto& [layer, scheme] : schemes) {
-    const auto found = table.latency_us.find({layer, to_string(scheme)});
-    if (found != table.latency_us.end()) built.latency_us += found->second;
-  }
-  CTK_TRY(auto executor, runtime::CpuExecutor::create(graph, batch_shapes(session.model, 1)));
-  built.peak = peak_bytes(*executor);
-  runtime::CpuExecutor* const turn[] = {executor.get(), reference->executor.get()};
-  CTK_TRY(const auto whole, runtime::measure_interleaved(turn, {0.2, 20, 2000, 5}));
-  CTK_TRY(const auto steps, runtime::measure_steps(turn, {0.2, 20, 2000, 5}));
-  const double drift = whole[1].median_us > 0 ? table.float_us / whole[1].median_us : 1.0;
-  built.whole_us = whole[0].median_us * drift;
-  double sum = 0, other = 0;
-  for (const runtime::StepTime& step : steps[0]) {
-    sum += step.median_us;
-    if (!step.node.is_valid() || !graph::layer_of(graph, step.node)) other += step.median_us;
-  }
-  built.latency_us += sum > 0 ? other / sum * built.whole_us : 0;
-  return built;
-}
-
-// What the sums missed for this answer becomes a fixed cost of the next one. True: some limit is broken.
-bool add_missed(const Built& built, const search::Assignment& answer, const Limits& limit, Limits& extra) {
-  const auto correct = [](double found, double allowed, double summed, double least, double& missed) {
-    if (found > allowed) missed += std::max(least, found - summed);
-    return found > allowed;
-  };
-  const bool size = correct(built.bytes, limit.size, answer.costs[0], 1.0, extra.size);
-  const bool latency = correct(std::max(built.latency_us, built.whole_us), limit.latency, answer.costs[1],
-                               0.01 * limit.latency, extra.latency);
-  const bool peak = correct(built.peak, limit.peak, answer.costs[2], 64.0, extra.peak);
-  return size || latency || peak;
-}
-
-// Peak memory is no plain sum: what the corrections made of it is no figure to tell. Told is what was really built, the
-// network of the smallest packed weights among it.
-Error peak_error(const Session& session, const Table& table, const UniformRun& reference, double limit, double least) {
-  quantization::SchemeMap schemes;
-  for (const Group& group : table.groups) {
-    const auto smallest =
-        std::min_element(group.choices.begin(), group.choices.end(), [&](const QuantScheme& a, const QuantScheme& b) {
-          return group_cost(table.packed, group, a, true) < group_cost(table.packed, group, b, true);
-        });
-    for (const std::string& layer : group.layers) schemes[layer] = *smallest;
-  }
-  auto built = build(session, table, &reference, schemes);
-  if (!built) return std::move(built).error();
-  return Error{ErrorCode::budget_infeasible,
-               "budget.peak_memory: expected at most " + search::format_amount(limit, "B") +
-                   ", the smallest network built needs " + search::format_amount(std::min(least, built->peak), "B") +
-                   " (packed weights, activations and scratch). Raise the budget, or one that keeps layers large"};
-}
-
 // Networks of one scheme, float first, with their memory and times in the table; none where no budget asks about
 // running.
 Result<std::vector<UniformRun>> measure_runs(const Session& session, Table& table) {
   const BudgetConfig& budget = session.config.budget;
-  if (!budget.latency && !budget.peak_memory) return std::vector<UniformRun>{};
+  const bool is_aim = budget.minimize == "latency" || budget.minimize == "peak_memory";
+  if (!budget.latency && !budget.peak_memory && !is_aim) return std::vector<UniformRun>{};
   CTK_TRY(auto runs, uniform_runs(session, table.groups, session.ranges));
   fill_peak(runs, table);
   CTK_CHECK(fill_times(runs, table));
   CTK_CHECK(fill_baseline(session, table));
   return runs;
-}
-
-// The best answer whose network, as built, keeps the limits.
-struct Solution {
-  search::Assignment answer;
-  quantization::SchemeMap schemes;
-  Built built;
-  int corrections = 0;
-};
-
-Result<Solution> solve_and_build(const Session& session, const Table& table, const UniformRun* reference,
-                                 const search::Solver& solver, const Limits& limit, Limits& extra) {
-  double least_peak = std::numeric_limits<double>::infinity();  // of what was built
-  for (int round = 0;; ++round) {
-    auto solved = solver.solve(make_problem(table, limit, extra));
-    if (!solved && solved.error().code == ErrorCode::budget_infeasible && extra.peak > 0 && reference != nullptr)
-      return peak_error(session, table, *reference, limit.peak, least_peak);
-    CTK_TRY(search::Assignment answer, std::move(solved));
-    quantization::SchemeMap schemes = to_schemes(table, answer);
-    CTK_TRY(const Built built, build(session, table, reference, schemes));
-    least_peak = std::min(least_peak, built.peak);
-    if (!add_missed(built, answer, limit, extra) || round == kMostCorrections)
-      return Solution{std::move(answer), std::move(schemes), built, round};
-  }
 }
 
 json describe(const Table& table, const quantization::SchemeMap& schemes, const Limits& prices) {
@@ -157,13 +62,13 @@ json describe(const Table& table, const quantization::SchemeMap& schemes, const 
 
 // The answers to measure as a whole: the best one, and others that keep the limits as built.
 Result<json> finalists_of(const Session& session, const Table& table, const UniformRun* reference,
-                          const search::Solver& solver, const Limits& limit, const Limits& extra, const Solution& best,
-                          const Limits& prices) {
+                          const search::Solver& solver, const Limits& limit, const Limits& held, const Limits& extra,
+                          const Solution& best, const Limits& prices) {
   json finalists = json::array();
   const auto add = [&](const quantization::SchemeMap& schemes, const Built& built, double loss,
                        const std::string& origin) {
     json line = describe(table, schemes, prices);
-    line["predicted"] = {{"size", built.bytes}, {"loss", loss}};
+    line["predicted"] = {{"size", built.bytes}, {"bits", built.bits}, {"loss", loss}};
     if (reference != nullptr) {
       line["predicted"]["latency"] = built.latency_us;
       line["predicted"]["peak_memory"] = built.peak;
@@ -179,9 +84,71 @@ Result<json> finalists_of(const Session& session, const Table& table, const Unif
     const quantization::SchemeMap schemes = to_schemes(table, other.answer);
     CTK_TRY(const Built built, build(session, table, reference, schemes));
     Limits missed;
-    if (!add_missed(built, other.answer, limit, missed)) add(schemes, built, other.answer.loss, other.origin);
+    if (!add_missed(built, other.answer, held, missed)) add(schemes, built, other.answer.loss, other.origin);
   }
   return finalists;
+}
+
+json figures_json(const exporter::BudgetFigures& figures) {
+  json line;
+  for (const BudgetRow& budget : kBudgets) {
+    const exporter::Figure& figure = figures.*budget.figure;
+    line[std::string(budget.name)] = figure ? json(*figure) : json();
+  }
+  return line;
+}
+
+exporter::BudgetFigures figures_from(const json& line) {
+  exporter::BudgetFigures figures;
+  for (const BudgetRow& budget : kBudgets) {
+    const json& value = line[std::string(budget.name)];
+    if (value.is_number()) figures.*budget.figure = value.get<double>();
+  }
+  return figures;
+}
+
+// The front from the table as it is; what keeps it from being drawn is no reason to end a run.
+json front_part(const Session& session, const Table& table, const Limits& limit, const Limits& extra,
+                const search::Assignment& taken) {
+  constexpr std::size_t kPoints = 12, kPointsOfTwo = 5;
+  json part{{"metric", session.config.sensitivity->metric}, {"front", json::array()}};
+  const auto start = std::chrono::steady_clock::now();
+  const std::vector<std::size_t> axes = usual_axes(table);
+  const auto front = front_of(table, limit, extra, axes, axes.size() == 1 ? kPoints : kPointsOfTwo, &taken);
+  if (!front) {
+    part["failure"] = front.error().message;
+    return part;
+  }
+  for (const FrontPoint& point : *front) {
+    part["front"].push_back({{"loss", point.row.loss},
+                             {"cost", figures_json(point.row.cost)},
+                             {"price", figures_json(point.row.price)},
+                             {"chosen", point.row.is_chosen}});
+  }
+  part["seconds"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return part;
+}
+
+json trial_json(const exporter::TrialRow& row) {
+  return {{"limit", row.limit},    {"loss", row.loss},  {"measured", *row.measured},
+          {"metric", *row.metric}, {"drop", *row.drop}, {"within", row.is_within}};
+}
+
+exporter::SearchPart part_from(const json& line, const json& trials, const std::string& objective) {
+  exporter::SearchPart part{line["metric"], objective, {}, {}, {}};
+  for (const json& row : trials) {
+    part.trials.push_back({row["limit"],
+                           {},
+                           row["loss"],
+                           row["measured"].get<double>(),
+                           row["metric"].get<double>(),
+                           row["drop"].get<double>(),
+                           row["within"]});
+  }
+  for (const json& row : line["front"])
+    part.front.push_back({row["loss"], figures_from(row["cost"]), figures_from(row["price"]), row["chosen"]});
+  if (line.contains("seconds")) part.front_seconds = line["seconds"].get<double>();
+  return part;
 }
 
 Result<std::string> search_all(Session& session) {
@@ -192,19 +159,39 @@ Result<std::string> search_all(Session& session) {
     table.loss_error[{score.layer, score.scheme}] = score.standard_error;
   }
   CTK_CHECK(fill_bytes(session, table));
+  fill_bits(session.model.graph, table);
   CTK_TRY(const std::vector<UniformRun> runs, measure_runs(session, table));
   const UniformRun* reference = runs.empty() ? nullptr : &runs[0];
   const BudgetConfig& budget = session.config.budget;
   const auto limit_of = [](const std::optional<Limit>& given, double baseline) {
     return given ? given->absolute(baseline) : std::numeric_limits<double>::infinity();
   };
-  const Limits limit{std::floor(limit_of(budget.size, static_cast<double>(session.model.file_bytes))),
-                     limit_of(budget.latency, table.baseline_us), limit_of(budget.peak_memory, table.baseline_peak)};
+  Limits limit{std::floor(limit_of(budget.size, static_cast<double>(session.model.file_bytes))),
+               limit_of(budget.latency, table.baseline_us), limit_of(budget.peak_memory, table.baseline_peak),
+               limit_of(budget.bits, 0)};
   CTK_TRY(const search::Solver* solver, search::find_solver(session.config.search->solver));
   Limits extra;
-  CTK_TRY(const Solution best, solve_and_build(session, table, reference, *solver, limit, extra));
+  Limits held = limit;
+  CTK_TRY(auto floor, Floor::open(session));
+  json trials = json::array();
+  const bool is_aimed = !budget.minimize.empty();
+  if (is_aimed) {
+    if (!floor)
+      return input_error(
+          "budget.minimize: expected samples to measure the metric on, found no select split with what it needs. Give "
+          "data.select, or a data.calibrate with samples to spare");
+    const std::size_t aim = *find_budget(budget.minimize);
+    // What sums miss under the other limits first.
+    CTK_TRY(const Solution first, solve_and_build(session, table, reference, *solver, limit, held, extra));
+    CTK_TRY(const Objective found, smallest_within(session, *floor, table, limit, extra, aim));
+    for (const exporter::TrialRow& row : found.trials) trials.push_back(trial_json(row));
+    if (!found.is_within) return floor_error(session, *floor, table, limit, extra, first.answer);
+    limit.*kBudgets[aim].of = found.limit * (1 + 1e-9);
+  }
+  CTK_TRY(const Solution best, solve_and_build(session, table, reference, *solver, limit, held, extra));
+  if (floor && !is_aimed) CTK_CHECK(require_floor(session, *floor, table, limit, extra, best.answer));
   const Limits prices = prices_of(*solver, table, limit, extra, best.answer.loss);
-  CTK_TRY(json finalists, finalists_of(session, table, reference, *solver, limit, extra, best, prices));
+  CTK_TRY(json finalists, finalists_of(session, table, reference, *solver, limit, held, extra, best, prices));
   json artifact{{"finalists", std::move(finalists)},
                 {"skipped", json::array()},
                 {"prices", json::object()},
@@ -212,17 +199,12 @@ Result<std::string> search_all(Session& session) {
                 {"proved_optimal", best.answer.proved_optimal},
                 {"bound", best.answer.bound},
                 {"gap", best.answer.gap},
-                {"limits",
-                 {{"size", budget.size ? json(limit.size) : json()},
-                  {"latency", budget.latency ? json(limit.latency) : json()},
-                  {"peak_memory", budget.peak_memory ? json(limit.peak) : json()}}}};
-  const auto tell_price = [&](const char* name, double at, double price) {
-    if (std::isfinite(at)) artifact["prices"][name] = price;
-  };
-  tell_price("size", limit.size, prices.size);
-  tell_price("latency", limit.latency, prices.latency);
-  tell_price("peak_memory", limit.peak, prices.peak);
-  const Limits baseline{static_cast<double>(session.model.file_bytes), table.baseline_us, table.baseline_peak};
+                {"search", front_part(session, table, held, extra, best.answer)},
+                {"trials", std::move(trials)}};
+  for (const BudgetRow& row : kBudgets) {
+    if (std::isfinite(limit.*row.of)) artifact["prices"][std::string(row.name)] = prices.*row.of;
+  }
+  const Limits baseline{static_cast<double>(session.model.file_bytes), table.baseline_us, table.baseline_peak, 32};
   artifact["files"] = to_json(
       {std::move(table), limit, extra, baseline, reference != nullptr ? session.report.machine.cpu : std::string()});
   for (const exporter::SkippedRow& row : session.report.skipped)
@@ -259,6 +241,15 @@ Status restore(Session& session, const std::string& text) {
                                                          artifact["proved_optimal"],
                                                          artifact["corrections"],
                                                          {}};
+  if (!session.report.certificate->proved_optimal)
+    session.warn("not_proved", "the answer is the best that solver " + session.config.search->solver +
+                                   " found; its loss is at most " +
+                                   search::format_amount(session.report.certificate->gap, "nats") +
+                                   " above the least there is");
+  const std::string& objective = session.config.budget.minimize;
+  if (artifact["search"].contains("failure"))
+    session.warn("front_not_drawn", artifact["search"]["failure"].get<std::string>());
+  session.report.search = part_from(artifact["search"], artifact["trials"], objective.empty() ? "loss" : objective);
   return {};
 }
 
@@ -268,8 +259,10 @@ void list_losses(Session& session) {
   for (exporter::LayerRow& row : session.report.layers) {
     for (const Score& score : session.scores) {
       const auto found = session.schemes.find(row.name);
-      if (found != session.schemes.end() && score.layer == row.name && score.scheme == to_string(found->second))
+      if (found != session.schemes.end() && score.layer == row.name && score.scheme == to_string(found->second)) {
         row.loss = score.loss;
+        row.loss_error = score.standard_error;
+      }
     }
   }
 }

@@ -23,12 +23,16 @@ double limit_from(const json& value) {
   return value.is_number() ? value.get<double>() : std::numeric_limits<double>::infinity();
 }
 
-json triple(const Limits& limits) {
-  return {{"size", figure(limits.size)}, {"latency", figure(limits.latency)}, {"peak_memory", figure(limits.peak)}};
+json figures(const Limits& limits) {
+  json line;
+  for (const BudgetRow& budget : kBudgets) line[std::string(budget.name)] = figure(limits.*budget.of);
+  return line;
 }
 
-Limits triple_from(const json& line) {
-  return {limit_from(line.at("size")), limit_from(line.at("latency")), limit_from(line.at("peak_memory"))};
+Limits figures_from(const json& line) {
+  Limits limits;
+  for (const BudgetRow& budget : kBudgets) limits.*budget.of = limit_from(line.at(std::string(budget.name)));
+  return limits;
 }
 
 std::string in_quotes(const std::string& text) {
@@ -39,14 +43,32 @@ Error damaged(const std::string& file, const std::string& what, const std::strin
   return input_error(file + ": " + what + ". " + remedy);
 }
 
+// "NaN in line 12", as programs write what JSON has no word for; empty where there is none.
+std::string line_without_number(std::string_view text) {
+  for (const std::string_view word : {": NaN", ": nan", ": Infinity", ": -Infinity", ": inf", ": -inf"}) {
+    const std::size_t at = text.find(word);
+    if (at == std::string_view::npos) continue;
+    const std::size_t start = text.rfind('{', at);
+    const std::string_view before = text.substr(start == std::string_view::npos ? at : start);
+    const std::size_t line = 1 + static_cast<std::size_t>(std::ranges::count(text.substr(0, at), '\n'));
+    return '"' + std::string(word.substr(2)) + "\" in line " + std::to_string(line) + ": " +
+           printable(std::string(before.substr(0, before.find('}') + 1)));
+  }
+  return {};
+}
+
 Result<json> read_json(const std::string& path, const char* remedy) {
   auto file = MappedFile::open(path);
   if (!file) return std::move(file).error().with_context(remedy);
   const auto bytes = file->bytes();
   const auto* text = reinterpret_cast<const char*>(bytes.data());
   json parsed = json::parse(text, text + bytes.size(), nullptr, false);
-  if (parsed.is_discarded())
+  if (parsed.is_discarded()) {
+    if (const std::string line = line_without_number({text, bytes.size()}); !line.empty())
+      return damaged(path, "expected finite numbers, found " + line,
+                     "Score it again, or delete the line: the layer then does without this scheme");
     return damaged(path, "expected JSON, found text that is none", "Undo the edit, or run the pipeline again");
+  }
   return parsed;
 }
 
@@ -103,11 +125,13 @@ json to_json(const SavedSearch& saved) {
     for (const QuantScheme& scheme : group.choices) {
       choices.push_back({{"scheme", to_string(scheme)},
                          {"bytes", group_cost(saved.table.bytes, group, scheme, false)},
-                         {"packed", group_cost(saved.table.packed, group, scheme, true)}});
+                         {"packed", group_cost(saved.table.packed, group, scheme, true)},
+                         {"bits", group_cost(saved.table.bits, group, scheme, false)}});
     }
     groups.push_back({{"layers", group.layers},
                       {"tie", group.tie},
                       {"float_bytes", group_cost(saved.table.bytes, group, {}, false)},
+                      {"float_bits", group_cost(saved.table.bits, group, {}, false)},
                       {"choices", std::move(choices)}});
   }
   for (const auto& [key, us] : saved.table.latency_us)
@@ -115,9 +139,9 @@ json to_json(const SavedSearch& saved) {
   json files{{"costs",
               {{"groups", std::move(groups)},
                {"fixed", {{"bytes", saved.table.base_bytes}, {"peak_memory", saved.table.base_peak}}},
-               {"missed", triple(saved.extra)},
-               {"float", triple(saved.baseline)},
-               {"limits", triple(saved.limit)}}}};
+               {"missed", figures(saved.extra)},
+               {"float", figures(saved.baseline)},
+               {"limits", figures(saved.limit)}}}};
   if (!saved.cpu.empty()) {
     files["times"] = {{"cpu", saved.cpu}, {"fixed_us", saved.table.base_us}, {"layers", std::move(times)}};
   }
@@ -146,23 +170,24 @@ Result<SavedSearch> read_search_files(const std::string& folder, std::vector<std
       Group group{line.at("layers"), {}, line.at("tie")};
       if (group.layers.empty())
         return damaged(costs_path, "expected layers in every group, found none", "Undo the edit");
-      const auto add = [&](const std::string& scheme, double bytes, double packed) {
+      const auto add = [&](const std::string& scheme, double bytes, double packed, double bits) {
         table.bytes[{group.layers[0], scheme}] = bytes;
         table.packed[{group.layers[0], scheme}] = packed;
+        table.bits[{group.layers[0], scheme}] = bits;
       };
-      add(to_string(QuantScheme{}), line.at("float_bytes"), 0);
+      add(to_string(QuantScheme{}), line.at("float_bytes"), 0, line.at("float_bits"));
       for (const json& choice : line.at("choices")) {
         CTK_TRY(const QuantScheme scheme, parse_scheme(choice.at("scheme").get<std::string>()));
         group.choices.push_back(scheme);
-        add(to_string(scheme), choice.at("bytes"), choice.at("packed"));
+        add(to_string(scheme), choice.at("bytes"), choice.at("packed"), choice.at("bits"));
       }
       table.groups.push_back(std::move(group));
     }
     table.base_bytes = costs.at("fixed").at("bytes");
     table.base_peak = costs.at("fixed").at("peak_memory");
-    saved.extra = triple_from(costs.at("missed"));
-    saved.baseline = triple_from(costs.at("float"));
-    saved.limit = triple_from(costs.at("limits"));
+    saved.extra = figures_from(costs.at("missed"));
+    saved.baseline = figures_from(costs.at("float"));
+    saved.limit = figures_from(costs.at("limits"));
     CTK_CHECK(read_losses(folder + "/scores.json", table));
     keep_scored(table);
     if (std::filesystem::exists(times_path)) {

@@ -3,14 +3,33 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <iterator>
+#include <utility>
 
 namespace ctk::pipeline::search_table {
+namespace {
+
+std::string digits(double value) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.4g", value);
+  return text;
+}
+
+}  // namespace
+
+std::optional<std::size_t> find_budget(std::string_view name) {
+  for (std::size_t b = 0; b < std::size(kBudgets); ++b) {
+    if (kBudgets[b].name == name) return b;
+  }
+  return std::nullopt;
+}
 
 search::Problem make_problem(const Table& table, const Limits& limit, const Limits& extra) {
+  const Limits fixed{table.base_bytes + extra.size, std::max(0.0, table.base_us + extra.latency),
+                     table.base_peak + extra.peak, extra.bits};
   search::Problem problem;
-  problem.budgets.push_back({"size", limit.size, table.base_bytes + extra.size, "B"});
-  problem.budgets.push_back({"latency", limit.latency, std::max(0.0, table.base_us + extra.latency), "us"});
-  problem.budgets.push_back({"peak_memory", limit.peak, table.base_peak + extra.peak, "B"});
+  for (const BudgetRow& budget : kBudgets)
+    problem.budgets.push_back({std::string(budget.name), limit.*budget.of, fixed.*budget.of, budget.unit});
   for (const Group& group : table.groups) {
     search::Item item;
     item.name = group.layers[0];
@@ -19,11 +38,24 @@ search::Problem make_problem(const Table& table, const Limits& limit, const Limi
           {to_string(scheme),
            group_cost(table.loss, group, scheme, true),
            {group_cost(table.bytes, group, scheme, false), group_cost(table.latency_us, group, scheme, true),
-            group_cost(table.packed, group, scheme, true)}});
+            group_cost(table.packed, group, scheme, true), group_cost(table.bits, group, scheme, false)}});
     }
     problem.items.push_back(std::move(item));
   }
   return problem;
+}
+
+search::Problem minimizing(const search::Problem& problem, std::size_t budget, double most_loss) {
+  search::Problem other = problem;
+  other.budgets[budget].limit = std::numeric_limits<double>::infinity();
+  other.budgets.push_back({"loss", most_loss, 0, "nats"});
+  for (search::Item& item : other.items) {
+    for (search::Choice& choice : item.choices) {
+      choice.costs.push_back(std::max(0.0, choice.loss));
+      choice.loss = choice.costs[budget];
+    }
+  }
+  return other;
 }
 
 quantization::SchemeMap to_schemes(const Table& table, const search::Assignment& answer) {
@@ -45,9 +77,7 @@ Limits prices_of(const search::Solver& solver, const Table& table, const Limits&
     if (const auto answer = solver.solve(make_problem(table, raised, extra)))
       prices.*which = std::max(0.0, loss - answer->loss) / more;
   };
-  price(&Limits::size);
-  price(&Limits::latency);
-  price(&Limits::peak);
+  for (const BudgetRow& budget : kBudgets) price(budget.of);
   return prices;
 }
 
@@ -62,19 +92,33 @@ std::string reason_for(const Table& table, const Group& group, const QuantScheme
   for (const std::string& layer : group.layers) mates += (mates.empty() ? "" : ", ") + layer;
   const std::string shares = group.layers.size() > 1 ? "; one scheme for all that " + group.tie + ": " + mates : "";
   if (group.choices.size() == 1) return "the only scheme it can take" + shares;
-  char text[240];
-  if (next == nullptr) {
-    std::snprintf(text, sizeof text, "the smallest choice; it costs %.4g nats alone", loss);
-    return text + shares;
+  if (next == nullptr) return "the smallest choice; it costs " + digits(loss) + " nats alone" + shares;
+  const double more = group_cost(table.loss, group, *next, true) - loss;
+  // What the next smaller choice would give back, and what the budgets pay for that.
+  const Limits saved{
+      bytes - bytes_of(*next),
+      group_cost(table.latency_us, group, chosen, true) - group_cost(table.latency_us, group, *next, true),
+      group_cost(table.packed, group, chosen, true) - group_cost(table.packed, group, *next, true),
+      group_cost(table.bits, group, chosen, false) - group_cost(table.bits, group, *next, false)};
+  std::string gives, paid;
+  double worth = 0;
+  for (const BudgetRow& budget : kBudgets) {
+    const double amount = saved.*budget.of, price = prices.*budget.of;
+    const bool is_told = budget.of == &Limits::size || price > 0;
+    if (!is_told || amount == 0) continue;
+    gives += (gives.empty() ? "" : ", ") + search::format_amount(amount, budget.unit) +
+             (budget.of == &Limits::size ? "" : " of " + std::string(budget.name));
+    if (price <= 0) continue;
+    worth += price * amount;
+    const std::string unit = budget.unit;
+    const auto [step, name] = unit == "B"    ? std::pair(1000.0, "a kB")
+                              : unit == "us" ? std::pair(1000.0, "a ms")
+                                             : std::pair(1.0, "a bit");
+    paid += (paid.empty() ? "" : ", ") + digits(step * price) + " " + name +
+            (budget.of == &Limits::peak ? " of memory" : "");
   }
-  const double saved = (bytes - bytes_of(*next)) / 1000.0, more = group_cost(table.loss, group, *next, true) - loss;
-  std::snprintf(text, sizeof text, "%s would save %.1f kB and cost %.4g nats more", to_string(*next).c_str(), saved,
-                more);
-  std::string reason = text;
-  if (prices.size > 0 && saved > 0) {
-    std::snprintf(text, sizeof text, " (%.3g a kB; the budget's price is %.3g)", more / saved, 1000 * prices.size);
-    reason += text;
-  }
+  std::string reason = to_string(*next) + " would save " + gives + " and cost " + digits(more) + " nats more";
+  if (!paid.empty()) reason += "; at the budgets' prices (" + paid + ") that saves " + digits(worth) + " elsewhere";
   return reason + shares;
 }
 

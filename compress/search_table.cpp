@@ -149,6 +149,34 @@ Status fill_bytes(const Session& session, Table& table) {
   return {};
 }
 
+void fill_bits(const Graph& graph, Table& table) {
+  std::map<std::string, Layer> by_address;
+  for (const Layer& layer : graph::layers_of(graph)) by_address.emplace(graph.address(layer.node), layer);
+  const double all = static_cast<double>(std::max<std::size_t>(1, layer_weights(graph)));
+  std::set<graph::ValueId> floats;  // a float weight of two groups is there once: the first group has it
+  for (const Group& group : table.groups) {
+    std::set<graph::ValueId> own;
+    std::vector<std::pair<Layer, std::size_t>> weights;
+    double as_float = 0;
+    for (const std::string& address : group.layers) {
+      const Layer& layer = by_address.at(address);
+      if (!own.insert(layer.weight).second) continue;
+      const graph::Value& weight = graph.value(layer.weight);
+      weights.emplace_back(layer, weight.constant ? weight.constant->size() : weight.quantized->codes.size());
+      if (!floats.insert(layer.weight).second) continue;
+      as_float += weight.quantized ? 8.0 * static_cast<double>(stored_bytes(*weight.quantized))
+                                   : 32.0 * static_cast<double>(weights.back().second);
+    }
+    table.bits[{group.layers[0], to_string(QuantScheme{})}] = as_float / all;
+    for (const QuantScheme& scheme : group.choices) {
+      if (scheme == QuantScheme{}) continue;
+      double bits = 0;
+      for (const auto& [layer, count] : weights) bits += 8.0 * static_cast<double>(coded_bytes(layer, count, scheme));
+      table.bits[{group.layers[0], to_string(scheme)}] = bits / all;
+    }
+  }
+}
+
 Status fill_baseline(const Session& session, Table& table) {
   table.baseline_us = table.float_us;
   table.baseline_peak = table.float_peak;

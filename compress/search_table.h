@@ -25,6 +25,7 @@ struct Table {
   std::vector<Group> groups;
   Costs loss, bytes, latency_us, packed;  // packed: bytes of weights in kernel layout
   Costs loss_error;                       // standard errors of the losses
+  Costs bits;                             // of a group's weights over all weights of layers: sums are the average
   double base_bytes = 0;                  // fixed part of the file
   double base_us = 0;                     // steps that belong to no layer
   double base_peak = 0;                   // activations and scratch
@@ -47,6 +48,9 @@ Result<std::vector<Group>> make_groups(Session& session);
 // for each form of layer, since groups whose weights alone are coded add as much as others of their form.
 // Errors: those of quantizing and writing.
 Status fill_bytes(const Session& session, Table& table);
+
+// Average bits of a weight, a group and scheme at a time, under the group's first layer.
+void fill_bits(const graph::Graph& graph, Table& table);
 
 // One for each scheme of the stage, float first. Errors: those of quantizing and planning.
 Result<std::vector<UniformRun>> uniform_runs(const Session& session, const std::vector<Group>& groups,

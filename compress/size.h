@@ -12,4 +12,9 @@ std::string budget_format(const PipelineConfig& config);
 // Exact bytes of the file `format` would be written as for this graph.
 Result<std::size_t> file_bytes(const graph::Graph& graph, const std::string& format, const std::string& model);
 
+// Weights of layers, each counted once, and the bits one takes in the mean: codes, scales and zero points as stored,
+// float weights at 32.
+std::size_t layer_weights(const graph::Graph& graph);
+double average_bits(const graph::Graph& graph);
+
 }  // namespace ctk::pipeline

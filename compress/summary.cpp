@@ -15,18 +15,6 @@ namespace {
 
 using graph::Layer;
 
-std::size_t coded_bytes(const Layer& layer, std::size_t count, const QuantScheme& scheme) {
-  if (!scheme.is_integer_weight()) return count * static_cast<std::size_t>(scheme.weight_bits) / 8;
-  std::size_t scales = scheme.granularity == Granularity::per_tensor ? 1 : static_cast<std::size_t>(layer.channels);
-  if (scheme.granularity == Granularity::per_group) {
-    const auto size = static_cast<std::size_t>(scheme.group_size);
-    scales *= (static_cast<std::size_t>(layer.reduction) + size - 1) / size;
-  }
-  const std::size_t width = scheme.is_integer_activation() ? 4 : 2;
-  const auto bits = static_cast<std::size_t>(scheme.weight_bits);
-  return (count * bits + 7) / 8 + width * scales + (scheme.is_affine ? (scales * bits + 7) / 8 : 0);
-}
-
 Result<std::size_t> assigned_size(const PipelineConfig& config, const LoadedModel& model,
                                   const quantization::SchemeMap& schemes) {
   graph::Graph graph = model.graph.clone();
@@ -60,6 +48,18 @@ std::map<std::string, calibrate::Range> placeholder_ranges(const graph::Graph& g
     ranges[value.name] = range;
   }
   return ranges;
+}
+
+std::size_t coded_bytes(const graph::Layer& layer, std::size_t count, const QuantScheme& scheme) {
+  if (!scheme.is_integer_weight()) return count * static_cast<std::size_t>(scheme.weight_bits) / 8;
+  std::size_t scales = scheme.granularity == Granularity::per_tensor ? 1 : static_cast<std::size_t>(layer.channels);
+  if (scheme.granularity == Granularity::per_group) {
+    const auto size = static_cast<std::size_t>(scheme.group_size);
+    scales *= (static_cast<std::size_t>(layer.reduction) + size - 1) / size;
+  }
+  const std::size_t width = scheme.is_integer_activation() ? 4 : 2;
+  const auto bits = static_cast<std::size_t>(scheme.weight_bits);
+  return (count * bits + 7) / 8 + width * scales + (scheme.is_affine ? (scales * bits + 7) / 8 : 0);
 }
 
 std::vector<QuantScheme> allowed_schemes(const PipelineConfig& config) {
@@ -167,8 +167,10 @@ void fill_budget_rows(Session& session) {
   };
   const auto add = [&](const char* name, const char* unit, exporter::Figure limit, exporter::Figure guess,
                        exporter::Figure measured) {
-    exporter::BudgetRow row{name, unit, limit, guess, measured, {}, {}};
+    exporter::BudgetRow row{name, unit, limit, guess, measured, {}, {}, {}, {}};
     if (limit && measured) row.met = *measured <= *limit;
+    if (guess && measured && *measured != 0) row.error = *guess / *measured - 1;
+    row.role = limit ? "limit" : budget.minimize == name ? "objective" : "reported";
     if (const auto price = session.prices.find(name); price != session.prices.end()) row.price = price->second;
     const std::string kind = std::string_view(unit) == "bytes" ? "B" : unit;
     if (row.met && !*row.met)
@@ -196,9 +198,25 @@ void fill_budget_rows(Session& session) {
       limit = budget.peak_memory->absolute(report.memory.baseline_peak.value_or(0));
     add("peak_memory", "bytes", limit, predicted("peak_memory"), report.memory.final_peak);
   }
+  if (budget.bits || has_search) {
+    exporter::Figure measured;
+    if (session.quantized) measured = average_bits(*session.quantized);
+    // A sum over layers against one over the network: the same number but for its last digits.
+    if (measured && budget.bits && *measured > budget.bits->value && *measured < budget.bits->value * (1 + 1e-9))
+      measured = budget.bits->value;
+    add("bits", "bits", budget.bits ? exporter::Figure(budget.bits->value) : exporter::Figure{}, predicted("bits"),
+        measured);
+  }
   if (budget.metric_drop) {
-    exporter::BudgetRow row{
-        "metric_drop", budget.metric_drop->is_relative ? "ratio" : "points", budget.metric_drop->value, {}, {}, {}, {}};
+    exporter::BudgetRow row{"metric_drop",
+                            budget.metric_drop->is_relative ? "ratio" : "points",
+                            budget.metric_drop->value,
+                            {},
+                            {},
+                            {},
+                            {},
+                            {},
+                            "limit"};
     const auto& metric = report.metric;
     auto verdict = metric ? hold_gate(*budget.metric_drop, metric->name, metric->baseline.value_or(NAN),
                                       metric->final.value_or(NAN))
@@ -212,7 +230,8 @@ void fill_budget_rows(Session& session) {
   for (const exporter::BudgetRow& row : report.budget) {
     if (row.met) continue;
     const bool is_asked = (row.name == "size" && budget.size) || (row.name == "latency" && budget.latency) ||
-                          (row.name == "peak_memory" && budget.peak_memory) || row.name == "metric_drop";
+                          (row.name == "peak_memory" && budget.peak_memory) || (row.name == "bits" && budget.bits) ||
+                          row.name == "metric_drop";
     const std::string key = "budget." + row.name + ": ";
     const bool is_told = std::ranges::any_of(report.warnings, [&key](const exporter::WarningRow& warning) {
       return warning.code == "budget_not_measured" && warning.text.starts_with(key);

@@ -5,6 +5,8 @@
 
 namespace ctk::pipeline {
 
+// Bytes of one layer's weights under a scheme, `count` of them: codes, scales and zero points.
+std::size_t coded_bytes(const graph::Layer& layer, std::size_t count, const QuantScheme& scheme);
 // The schemes that the stages allow a layer to take.
 std::vector<QuantScheme> allowed_schemes(const PipelineConfig& config);
 // Smallest file any allowed assignment can reach, by layer; schemes limited to what the stages allow, layers that
@@ -19,10 +21,11 @@ Result<ReachableSize> reachable_size(const PipelineConfig& config, const LoadedM
 Status require_reachable_size(const Session& session);
 // Ranges that stand for any: neither size nor memory depends on what they are.
 std::map<std::string, calibrate::Range> placeholder_ranges(const graph::Graph& graph);
-// Errors: budget_infeasible with the smallest peak memory that can be; those of quantizing and planning.
-Status require_reachable_peak(Session& session);
-// The same for latency, measured now; nothing where scores of an earlier run are at hand.
-Status require_reachable_latency(Session& session);
+// Every budget of size, latency (measured now, `with_times` and where no scores of an earlier run are at hand), peak
+// memory and average bits, alone and together. `output`: where search/infeasible.json is left; empty: nowhere.
+// Errors: budget_infeasible with what can be reached, who holds it there and the nearest limits that can be met; those
+// of quantizing, planning and running.
+Status require_reachable(Session& session, bool with_times, const std::string& output);
 // A warning for each budget that the stages predict but do not measure.
 void warn_of_unmeasured_budgets(Session& session);
 // report.budget from limits, predictions and measurements.

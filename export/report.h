@@ -47,11 +47,13 @@ struct LatencyPart {
 };
 
 struct BudgetRow {
-  std::string name;  // size, latency, peak_memory, metric_drop
-  std::string unit;  // bytes, us, points, ratio
+  std::string name;  // size, latency, peak_memory, bits, loss, metric_drop
+  std::string unit;  // bytes, us, bits, nats, points, ratio
   Figure limit, predicted, measured;
   std::optional<bool> met;  // absent: not decided
   Figure price;             // loss saved per unit that the limit is raised
+  Figure error{};           // predicted / measured - 1
+  std::string role{};       // limit, objective (as small as the others allow), reported
 };
 
 struct LayerRow {
@@ -61,6 +63,7 @@ struct LayerRow {
   std::string scheme;               // "w8a8_c"
   std::string method;               // "rtn"
   Figure loss;                      // of this layer alone under its scheme, nats
+  Figure loss_error{};              // standard error over the score split
   Figure latency_us;
   std::int64_t bytes = 0;          // of the weights as stored
   std::string reason;              // why this scheme
@@ -86,6 +89,50 @@ struct CertificatePart {
   bool proved_optimal = false;
   std::int64_t corrections = 0;  // times it was solved again for what sums over layers missed
   Figure loss_scale;             // measured over predicted loss of the network taken, on the select split
+};
+
+// A figure a budget, in the budget's unit: a cost, or what a unit of it buys. Absent: nothing was measured for it.
+struct BudgetFigures {
+  Figure size, latency, peak_memory, bits;
+};
+// An answer that no other one beats.
+struct FrontRow {
+  double loss = 0;  // sum over layers, nats
+  BudgetFigures cost;
+  BudgetFigures price;  // nats saved for each unit more
+  bool is_chosen = false;
+};
+// A network measured while the objective was made as small as the floor allows.
+struct TrialRow {
+  double limit = 0;        // of the objective
+  Figure cost;             // of the objective, as built
+  double loss = 0;         // predicted, nats
+  Figure measured;         // KL to the float network on the select split, nats
+  Figure metric, drop;     // on the select split; the drop in the unit of its limit
+  bool is_within = false;  // the floor
+};
+// What a search looked at beside its answer.
+struct SearchPart {
+  std::string metric;     // of the scores
+  std::string objective;  // loss, or the budget that was made small
+  std::vector<FrontRow> front;
+  Figure front_seconds;
+  std::vector<TrialRow> trials;
+};
+// A layer that was given back precision, or could have been.
+struct RevertRow {
+  std::string name, from, to;  // schemes
+  Figure benefit;              // KL that it saves alone, nats; absent: not measured, ranked by its scores
+  double bytes = 0;            // more of its weights
+  bool is_kept = false;
+};
+// How the network came back within budget.metric_drop, on the select split.
+struct FloorPart {
+  std::string metric;
+  double limit = 0;  // in the unit of the limit: points, or a ratio
+  Figure drop_before, drop_after, kl_before, kl_after;
+  std::int64_t evaluations = 0, most_evaluations = 0;
+  std::vector<RevertRow> layers;
 };
 
 struct SkippedRow {
@@ -188,6 +235,8 @@ struct Report {
   std::vector<LayerRow> layers;
   std::vector<FinalistRow> finalists;
   std::optional<CertificatePart> certificate;  // of a search
+  std::optional<SearchPart> search;
+  std::optional<FloorPart> floor;  // where layers were given back precision
   std::vector<SkippedRow> skipped;
   std::vector<StageRow> stages;
   std::vector<FileRow> files;

@@ -85,6 +85,8 @@ void fields(Archive& archive, BudgetRow& row) {
   archive("measured", row.measured);
   archive("met", row.met);
   archive("price", row.price);
+  archive("error", row.error);
+  archive("role", row.role);
 }
 template <class Archive>
 void fields(Archive& archive, LayerRow& row) {
@@ -95,6 +97,7 @@ void fields(Archive& archive, LayerRow& row) {
   archive("scheme", row.scheme);
   archive("method", row.method);
   archive("loss", row.loss);
+  archive("loss_error", row.loss_error);
   archive("latency_us", row.latency_us);
   archive("bytes", row.bytes);
   archive("reason", row.reason);
@@ -122,6 +125,59 @@ void fields(Archive& archive, CertificatePart& part) {
   archive("proved_optimal", part.proved_optimal);
   archive("corrections", part.corrections);
   archive("loss_scale", part.loss_scale);
+}
+template <class Archive>
+void fields(Archive& archive, BudgetFigures& part) {
+  archive("size", part.size);
+  archive("latency", part.latency);
+  archive("peak_memory", part.peak_memory);
+  archive("bits", part.bits);
+}
+template <class Archive>
+void fields(Archive& archive, FrontRow& row) {
+  archive("loss", row.loss);
+  archive("cost", row.cost);
+  archive("price", row.price);
+  archive("chosen", row.is_chosen);
+}
+template <class Archive>
+void fields(Archive& archive, TrialRow& row) {
+  archive("limit", row.limit);
+  archive("cost", row.cost);
+  archive("loss", row.loss);
+  archive("measured", row.measured);
+  archive("metric", row.metric);
+  archive("drop", row.drop);
+  archive("within", row.is_within);
+}
+template <class Archive>
+void fields(Archive& archive, SearchPart& part) {
+  archive("metric", part.metric);
+  archive("objective", part.objective);
+  archive("front", part.front);
+  archive("front_seconds", part.front_seconds);
+  archive("trials", part.trials);
+}
+template <class Archive>
+void fields(Archive& archive, RevertRow& row) {
+  archive("name", row.name);
+  archive("from", row.from);
+  archive("to", row.to);
+  archive("benefit", row.benefit);
+  archive("bytes", row.bytes);
+  archive("kept", row.is_kept);
+}
+template <class Archive>
+void fields(Archive& archive, FloorPart& part) {
+  archive("metric", part.metric);
+  archive("limit", part.limit);
+  archive("drop_before", part.drop_before);
+  archive("drop_after", part.drop_after);
+  archive("kl_before", part.kl_before);
+  archive("kl_after", part.kl_after);
+  archive("evaluations", part.evaluations);
+  archive("most_evaluations", part.most_evaluations);
+  archive("layers", part.layers);
 }
 template <class Archive>
 void fields(Archive& archive, SkippedRow& row) {
@@ -217,6 +273,8 @@ void fields(Archive& archive, Report& report) {
   archive("layers", report.layers);
   archive("finalists", report.finalists);
   archive.if_present("certificate", report.certificate);
+  archive.if_present("search", report.search);
+  archive.if_present("floor", report.floor);
   archive("skipped", report.skipped);
   archive("stages", report.stages);
   archive("files", report.files);

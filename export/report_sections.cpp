@@ -1,6 +1,7 @@
 #include "export/report_sections.h"
 
 #include <cmath>
+#include <cstdio>
 
 #include "core/shape.h"
 #include "export/figures.h"
@@ -13,6 +14,11 @@ std::string shown(const Figure& figure, std::string (*format)(double)) {
 }
 std::string yes_no(const std::optional<bool>& value) {
   return value ? (*value ? "yes" : "no") : "-";
+}
+std::string per_cent(double share) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%+.1f %%", 100 * share);
+  return text;
 }
 std::string seconds(double value) {
   return format_number(value) + " s";
@@ -39,12 +45,65 @@ Section budgets(const Report& report) {
   Section section{"Budgets",
                   "Predicted: from sums over layers, before the whole was measured. Price: loss (nats) saved for each "
                   "byte or microsecond that the limit is raised.",
-                  {"budget", "limit", "predicted", "measured", "met", "price"},
+                  {"budget", "role", "limit", "predicted", "measured", "error", "met", "price"},
                   {},
-                  {false, true, true, true, false, true}};
+                  {false, false, true, true, true, true, false, true}};
   for (const BudgetRow& row : report.budget) {
-    section.rows.push_back({row.name, format_budget_figure(row, row.limit), format_budget_figure(row, row.predicted),
-                            format_budget_figure(row, row.measured), yes_no(row.met), shown(row.price, format_number)});
+    section.rows.push_back({row.name, row.role, format_budget_figure(row, row.limit),
+                            format_budget_figure(row, row.predicted), format_budget_figure(row, row.measured),
+                            shown(row.error, per_cent), yes_no(row.met), shown(row.price, format_number)});
+  }
+  return section;
+}
+
+Section front(const Report& report) {
+  Section section{"Front",
+                  "Answers that no other one beats, by the scores and costs of this run. Price: nats saved for each kB "
+                  "or ms more.",
+                  {"size", "latency", "peak memory", "bits", "loss", "price of a kB", "price of a ms", "taken"},
+                  {},
+                  {true, true, true, true, true, true, true, false}};
+  if (!report.search) return section;
+  for (const FrontRow& row : report.search->front) {
+    const auto by_thousand = [](const Figure& price) { return price ? format_number(1000 * *price) : "-"; };
+    section.rows.push_back({shown(row.cost.size, format_bytes), shown(row.cost.latency, format_us),
+                            shown(row.cost.peak_memory, format_bytes), shown(row.cost.bits, format_number),
+                            format_number(row.loss), by_thousand(row.price.size), by_thousand(row.price.latency),
+                            row.is_chosen ? "yes" : ""});
+  }
+  return section;
+}
+
+Section trials(const Report& report) {
+  Section section{"Networks measured for the objective",
+                  "On the select split, by growing limit of what was made small.",
+                  {"limit", "as built", "predicted loss", "KL", "metric", "drop", "within the floor"},
+                  {},
+                  {true, true, true, true, true, true, false}};
+  if (!report.search) return section;
+  for (const TrialRow& row : report.search->trials) {
+    section.rows.push_back({format_number(row.limit), shown(row.cost, format_number), format_number(row.loss),
+                            shown(row.measured, format_number), shown(row.metric, format_number),
+                            shown(row.drop, format_number), row.is_within ? "yes" : "no"});
+  }
+  return section;
+}
+
+Section floor_of(const Report& report) {
+  Section section{"Layers given back precision",
+                  "",
+                  {"layer", "from", "to", "KL it saves alone", "bytes more", "kept"},
+                  {},
+                  {false, false, false, true, true, false}};
+  if (!report.floor) return section;
+  const FloorPart& part = *report.floor;
+  section.note = "On the select split the drop of " + part.metric + " was " + shown(part.drop_before, format_number) +
+                 ", the limit is " + format_number(part.limit) + ", and it is " +
+                 shown(part.drop_after, format_number) + " with the layers kept; " + std::to_string(part.evaluations) +
+                 " networks were measured, at most " + std::to_string(part.most_evaluations) + " allowed.";
+  for (const RevertRow& row : part.layers) {
+    section.rows.push_back({row.name, row.from, row.to, shown(row.benefit, format_number), format_bytes(row.bytes),
+                            row.is_kept ? "yes" : "no"});
   }
   return section;
 }
@@ -213,8 +272,8 @@ Section warnings(const Report& report) {
 
 std::vector<Section> sections_of(const Report& report) {
   std::vector<Section> all{summary(report)};
-  for (auto make : {budgets, warnings, finalists, certificate, layers, skipped, pruned, repaired, splits,
-                    skipped_samples, checks, stages, files, ranges}) {
+  for (auto make : {budgets, warnings, finalists, certificate, floor_of, trials, layers, front, skipped, pruned,
+                    repaired, splits, skipped_samples, checks, stages, files, ranges}) {
     Section section = make(report);
     if (!section.rows.empty()) all.push_back(std::move(section));
   }

@@ -16,7 +16,8 @@ struct Section {
   std::vector<bool> is_number;  // of each column: aligned right
 };
 
-// Summary first, then what is not empty of budgets, finalists, certificate, layers, skipped, splits, checks, stages,
+// Summary first, then what is not empty of budgets, finalists, certificate, floor, trials,
+// layers, front, skipped, splits, checks, stages,
 // files, ranges, warnings.
 std::vector<Section> sections_of(const Report& report);
 

@@ -26,6 +26,12 @@ Status check_front(const Problem& problem, std::size_t budget, std::size_t point
   return {};
 }
 
+// Fractional costs are rounded one by one: a limit that is their very sum needs room for that.
+double with_room(double limit) {
+  constexpr double kRounding = 1e-10;
+  return std::floor(limit) == limit ? limit : limit * (1 + kRounding);
+}
+
 // The budget comes first, so that of equal losses the cheapest wins; its limit is free.
 Problem with_first(Problem problem, std::size_t budget) {
   std::swap(problem.budgets[0], problem.budgets[budget]);
@@ -78,7 +84,7 @@ class Front {
  private:
   Result<Assignment> at_limit(double limit) const {
     Problem limited = problem_;
-    limited.budgets[0].limit = limit;
+    limited.budgets[0].limit = with_room(limit);
     return solve_ilp(limited);
   }
 
@@ -208,7 +214,8 @@ Result<std::vector<FrontPoint>> front(const Problem& problem, std::size_t first,
   const double high = std::max(total_of(free, least_first.choices).costs[second], best.costs[second]);
   std::vector<FrontPoint> all;
   for (std::size_t k = 0; k < points; ++k) {
-    free.budgets[second].limit = low + (high - low) * static_cast<double>(k) / static_cast<double>(points - 1);
+    free.budgets[second].limit =
+        with_room(low + (high - low) * static_cast<double>(k) / static_cast<double>(points - 1));
     CTK_TRY(auto row, front(free, first, points));
     for (FrontPoint& point : row) {
       point.price = 0;

@@ -28,6 +28,7 @@ void add_check(CLI::App& app, Session& session);
 void add_list(CLI::App& app, Session& session);
 void add_graph(CLI::App& app, Session& session);
 void add_search(CLI::App& app, Session& session);
+void add_explain(CLI::App& app, Session& session);
 void add_eval(CLI::App& app, Session& session);
 void add_estimate(CLI::App& app, Session& session);
 void add_bench(CLI::App& app, Session& session);

@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 #include <set>
+#include <span>
+
+#include "compress/search_front.h"
 
 namespace ctk::pipeline::search_table {
 namespace {
@@ -31,7 +35,7 @@ Table three_layers() {
   return table;
 }
 
-const Limits kLimit{260, kNone, kNone};  // 10 fixed and two layers of 100: one must take 4 bits
+const Limits kLimit{260, kNone, kNone, kNone};  // 10 fixed and two layers of 100: one must take 4 bits
 
 search::Assignment best_of(const Table& table) {
   return search::solve_brute_force(make_problem(table, kLimit, {})).value();
@@ -75,7 +79,7 @@ TEST(SearchPlan, ThereAreNoMoreAnswersThanThereAre) {
   Table table = three_layers();
   table.groups.resize(1);
   // One layer, 110 bytes at most: 8 bits is the best answer, 4 bits the only other.
-  const Limits limit{110, kNone, kNone};
+  const Limits limit{110, kNone, kNone, kNone};
   const search::Solver* solver = search::find_solver("brute_force").value();
   const search::Assignment best = solver->solve(make_problem(table, limit, {})).value();
   EXPECT_EQ(alternatives_to(best, *solver, table, limit, {}, 5, 0).size(), 1u);
@@ -86,7 +90,7 @@ TEST(SearchPlan, APriceIsLossSavedForAUnitMore) {
   // All at 8 bits take 30,010 bytes: 29,900 do not hold them, a hundredth more (299) does and saves 1 nat.
   for (auto& [key, bytes] : table.bytes) bytes *= 100;
   table.base_bytes = 10;
-  const Limits limit{29900, kNone, kNone};
+  const Limits limit{29900, kNone, kNone, kNone};
   const search::Solver* solver = search::find_solver("brute_force").value();
   const search::Assignment best = solver->solve(make_problem(table, limit, {})).value();
   EXPECT_EQ(best.loss, 1);
@@ -96,9 +100,82 @@ TEST(SearchPlan, APriceIsLossSavedForAUnitMore) {
 
 TEST(SearchPlan, AReasonHoldsTheNextSmallerChoiceAgainstThePrice) {
   const Table table = three_layers();
-  // 50 bytes for 4 nats are 80 a kB.
-  const std::string reason = reason_for(table, table.groups[2], scheme("w8a8_c"), {0.002, 0, 0});
-  EXPECT_EQ(reason, "w4a8_c would save 0.1 kB and cost 4 nats more (80 a kB; the budget's price is 2)");
+  // 50 bytes at 0.002 nats each are worth 0.1, and losing them costs 4.
+  const std::string reason = reason_for(table, table.groups[2], scheme("w8a8_c"), {0.002, 0, 0, 0});
+  EXPECT_EQ(reason,
+            "w4a8_c would save 50 B and cost 4 nats more; at the budgets' prices (2 a kB) that saves 0.1 elsewhere");
+}
+
+TEST(SearchPlan, AReasonCountsEveryBudgetThatHasAPrice) {
+  Table table = three_layers();
+  table.latency_us[{"c", "w8a8_c"}] = 300;
+  table.latency_us[{"c", "w4a8_c"}] = 190;
+  // 110 us at 0.00005 nats each are worth 0.0055.
+  const std::string reason = reason_for(table, table.groups[2], scheme("w8a8_c"), {0, 0.00005, 0, 0});
+  EXPECT_EQ(reason,
+            "w4a8_c would save 50 B, 110 us of latency and cost 4 nats more; at the budgets' prices (0.05 a ms) that "
+            "saves 0.0055 elsewhere");
+}
+
+TEST(SearchPlan, ABudgetIsMadeSmallWithinALoss) {
+  const Table table = three_layers();
+  const search::Problem problem = make_problem(table, kNoLimits, {});
+  // Losses at 4 bits are 1, 2 and 4: within 3 a and b can take them, within 6 b and c, for the same 210 bytes.
+  const auto smallest = [&](double most_loss) {
+    return search::solve_brute_force(minimizing(problem, 0, most_loss)).value().costs[0];
+  };
+  EXPECT_EQ(smallest(0.5), 310);
+  EXPECT_EQ(smallest(3), 210);
+  EXPECT_EQ(smallest(6), 210);
+  EXPECT_EQ(smallest(7), 160);
+}
+
+TEST(SearchPlan, TheFrontHasEveryAnswerThatNoneBeatsWithItsPrice) {
+  const Table table = three_layers();
+  const std::size_t size = find_budget("size").value();
+  const auto front = front_of(table, kNoLimits, {}, std::span(&size, 1), 12).value();
+  ASSERT_EQ(front.size(), 4u);
+  const double bytes[] = {160, 210, 260, 310}, losses[] = {7, 3, 1, 0}, prices[] = {4.0 / 50, 2.0 / 50, 1.0 / 50, 0};
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(front[i].row.cost.size, bytes[i]);
+    EXPECT_EQ(front[i].row.loss, losses[i]);
+    EXPECT_NEAR(*front[i].row.price.size, prices[i], 1e-12);
+    EXPECT_FALSE(front[i].row.cost.latency);  // nothing was timed
+  }
+}
+
+TEST(SearchPlan, TheAnswerTakenJoinsItsFrontUnlessAPointBeatsIt) {
+  Table table = three_layers();
+  const std::size_t size = 0;
+  search::Assignment taken;
+  taken.choices = {0, 1, 0};  // b at 4 bits: loss 2 for 260 bytes, where a at 4 bits loses 1
+  auto front = front_of(table, kNoLimits, {}, std::span(&size, 1), 12, &taken).value();
+  EXPECT_EQ(front.size(), 4u);
+  EXPECT_TRUE(std::ranges::none_of(front, [](const FrontPoint& point) { return point.row.is_chosen; }));
+  taken.choices = {1, 1, 0};  // of two points, the cheapest and the best, it is none: 210 bytes, loss 3
+  front = front_of(table, kNoLimits, {}, std::span(&size, 1), 2, &taken).value();
+  ASSERT_EQ(front.size(), 3u);
+  EXPECT_TRUE(front[1].row.is_chosen);
+  EXPECT_EQ(front[1].row.cost.size, 210);
+  EXPECT_NEAR(*front[0].row.price.size, 4.0 / 50, 1e-12);
+}
+
+TEST(SearchPlan, TheFrontOverTwoBudgetsTradesOneForTheOther) {
+  Table table;
+  // 4 bits are small and slow, 8 bits large and quick, and lose the same; float loses nothing and costs most of both.
+  table.groups.push_back({{"a"}, {scheme("fp32"), scheme("w8a8_c"), scheme("w4a8_c")}, ""});
+  table.bytes = {{{"a", "fp32"}, 400}, {{"a", "w8a8_c"}, 100}, {{"a", "w4a8_c"}, 50}};
+  table.latency_us = {{{"a", "fp32"}, 40}, {{"a", "w8a8_c"}, 10}, {{"a", "w4a8_c"}, 20}};
+  table.loss = {{{"a", "w8a8_c"}, 1}, {{"a", "w4a8_c"}, 1}};
+  const std::size_t axes[] = {0, 1};
+  const auto front = front_of(table, kNoLimits, {}, axes, 5).value();
+  ASSERT_EQ(front.size(), 3u);
+  EXPECT_EQ(front[0].row.cost.size, 50);
+  EXPECT_EQ(front[0].row.cost.latency, 20);
+  EXPECT_EQ(front[0].row.price.size, 0);  // float takes more of both
+  EXPECT_EQ(front[0].row.price.latency, 0);
+  EXPECT_EQ(front[1].row.cost.latency, 10);
+  EXPECT_EQ(front[2].row.loss, 0);
 }
 
 }  // namespace

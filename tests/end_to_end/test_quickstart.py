@@ -196,8 +196,9 @@ def test_a_peak_memory_out_of_reach_ends_before_work(stages, compress_run, tmp_p
     outcome = compress_run("run", pipeline, "--output", tmp_path / "out", "--set", "budget.peak_memory=60 kB")
     assert outcome.code == 4, outcome.err
     assert "budget.peak_memory: expected at most 60 kB" in outcome.error
-    assert "calibrate" not in outcome.out + outcome.err
-    assert not (tmp_path / "out").exists()
+    assert "calibrate ..." not in outcome.out + outcome.err
+    written = {path.name for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    assert written <= {"infeasible.json", "owner"}   # why it cannot be, and whose folder it is
 
 
 def test_a_price_is_what_a_hundredth_more_of_the_limit_saves(compress_run, tmp_path):

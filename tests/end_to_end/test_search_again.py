@@ -113,3 +113,89 @@ def test_times_of_another_processor_are_named(folder, compress_run):
 def test_a_folder_without_a_search_is_refused(compress_run, tmp_path):
     refused = search(compress_run, tmp_path)
     assert refused.code == INPUT and "search" in refused.err
+
+
+def test_the_front_lists_answers_that_none_beats(folder, compress_run):
+    start = time.process_time()
+    front = json.loads(search(compress_run, folder, "--pareto", 8, "--over", "size", "--json").out)
+    assert time.process_time() - start < 2 and front["over"] == ["size"]
+    points = front["front"]
+    assert 3 <= len(points) <= 9   # the run's own answer joins
+    sizes, losses = [p["cost"]["size"] for p in points], [p["loss"] for p in points]
+    assert sizes == sorted(sizes) and losses == sorted(losses, reverse=True) and len(set(losses)) == len(losses)
+    # A point is what solving for its size gives, and its price is the best that more bytes buy.
+    for i, point in enumerate(points[:-1]):
+        again = json.loads(search(compress_run, folder, "--budget", f"size={point['cost']['size']:.0f} B", "--json").out)
+        assert again["loss"] == pytest.approx(point["loss"]) and again["assignment"].keys() == point["assignment"].keys()
+        slopes = [(point["loss"] - after["loss"]) / (after["cost"]["size"] - point["cost"]["size"]) for after in points[i + 1:]]
+        assert point["price"]["size"] == pytest.approx(max(slopes))
+    run = json.loads((folder / "search" / "assignment.json").read_text())
+    assert all(point["chosen"] == (point["assignment"] == run) for point in points)
+    text = search(compress_run, folder, "--pareto", 8).out
+    assert "loss (nats)" in text and "a kB saves" in text and "a ms saves" in text
+
+
+def test_the_report_of_a_run_has_its_front(folder):
+    report = json.loads((folder / "report.json").read_text())
+    part = report["search"]
+    assert part["metric"] == "kl" and part["objective"] == "loss" and part["front_seconds"] < 10
+    assert len(part["front"]) >= 3 and all(row["cost"]["latency"] > 0 for row in part["front"])
+    for row in part["front"]:   # no other one is at least as good in all three
+        others = [other for other in part["front"] if other is not row]
+        assert not any(other["loss"] <= row["loss"] and other["cost"]["size"] <= row["cost"]["size"]
+                       and other["cost"]["latency"] <= row["cost"]["latency"] for other in others)
+    assert "Front" in (folder / "report.md").read_text()
+
+
+@pytest.mark.parametrize("words, told", [(("--pareto", 1), "--pareto"), (("--pareto", 8, "--over", "speed"), "--over"), (("--over", "size"), "--pareto"),
+                                         (("--pareto", 8, "--over", "size", "--over", "size"), "different budgets"),
+                                         (("--minimize", "size"), "loss=0.02"), (("--minimize", "speed", "--budget", "loss=1"), "--minimize"),
+                                         (("--budget", "loss=1"), "--minimize"), (("--minimize", "size", "--budget", "loss=-1"), "above 0"),
+                                         (("--budget", "bits=4.5 kB"), "number")])
+def test_wrong_words_for_fronts_and_aims_are_refused(folder, compress_run, words, told):
+    refused = search(compress_run, folder, *words)
+    assert refused.code == CONFIG and told in refused.err, refused.err
+
+
+def test_a_budget_is_made_as_small_as_a_loss_allows(folder, compress_run):
+    front = json.loads(search(compress_run, folder, "--pareto", 12, "--over", "size", "--json").out)["front"]
+    middle = front[len(front) // 2]
+    found = json.loads(search(compress_run, folder, "--minimize", "size", "--budget", f"loss={middle['loss'] * (1 + 1e-9)}", "--json").out)
+    row = next(row for row in found["budget"] if row["name"] == "size")
+    assert row["objective"] and row["predicted"] == middle["cost"]["size"] and found["loss"] <= middle["loss"] * (1 + 1e-9)
+    refused = search(compress_run, folder, "--minimize", "size", "--budget", "loss=0.001", "--budget", "bits=4")
+    assert refused.code == INFEASIBLE and "budget.bits" in refused.err and "it binds" in refused.err
+
+
+def test_an_infeasible_budget_says_the_nearest_way_out_and_its_price(folder, compress_run):
+    refused = search(compress_run, folder, "--budget", "size=600 B", "--budget", "bits=9")
+    assert refused.code == INFEASIBLE
+    for told in ("budget.size: 600 B asked; smallest", "alone", "held by", "it binds", "nearest: budget.size alone at", "allows a loss of"):
+        assert told in refused.err, refused.err
+
+
+def test_scores_with_nan_are_refused_by_name(folder, compress_run):
+    edit(folder, "scores.json", lambda file: file["scores"][1].update(loss=float("nan")))
+    row = json.loads((folder / "scores.json").read_text())["scores"][1]
+    refused = search(compress_run, folder)
+    assert refused.code == INPUT and "NaN" in refused.err and row["layer"] in refused.err and "Score it again" in refused.err
+
+
+@pytest.mark.parametrize("solver", ["greedy", "ilp"])
+def test_a_run_tells_when_its_answer_is_not_proved(job, solver):
+    job.write(small_cnn(), {"x": gaussian(48, 3, 8, 8)})
+    stages = [{**stage, "search": {**stage["search"], "solver": solver}} if "search" in stage else stage for stage in STAGES[:-1]]
+    job.pipeline(calibrate={"samples": 16}, stages=stages, budget={"size": "45 %"}, threads=1)
+    assert job.run().code == 0
+    report = job.report()
+    told = [warning["text"] for warning in report["warnings"] if warning["code"] == "not_proved"]
+    assert report["certificate"]["proved_optimal"] == (solver == "ilp")
+    assert len(told) == (solver == "greedy") and all(solver in text and "nats" in text for text in told)
+    assert any(layer["scheme"] != "fp32" for layer in report["layers"])   # never silently the float network
+
+
+def test_a_solver_without_proof_tells_its_gap(folder, compress_run):
+    greedy, exact = (json.loads(search(compress_run, folder, "--budget", "size=45 %", "--solver", solver, "--json").out) for solver in ("greedy", "ilp"))
+    assert exact["certificate"]["proved_optimal"] and exact["certificate"]["gap"] == 0
+    assert greedy["certificate"]["bound"] <= exact["loss"] <= greedy["loss"]
+    assert greedy["loss"] - greedy["certificate"]["bound"] == pytest.approx(greedy["certificate"]["gap"])

@@ -34,9 +34,25 @@ Report example() {
   report.memory = {50000, 20000, 90'000'000};
   report.budget = {{"size", "bytes", 45000, 40000, 40000, true, 1e-6},
                    {"metric_drop", "points", 1.0, std::nullopt, 0.2, true, std::nullopt}};
-  report.layers = {
-      {"conv<1>", "Conv", {32, 1, 3, 3}, 18432, "w8a8_c", "rtn", 1e-4, 12.5, 416, "least loss", 256, 1e-5, 1e-5, 11.6},
-      {"fc", "Gemm", {10, 32}, 320, "fp16", "", std::nullopt, 3.0, 640, "", 0, {}, {}, 16}};
+  report.layers = {{"conv<1>",
+                    "Conv",
+                    {32, 1, 3, 3},
+                    18432,
+                    "w8a8_c",
+                    "rtn",
+                    1e-4,
+                    2e-5,
+                    12.5,
+                    416,
+                    "least loss",
+                    256,
+                    1e-5,
+                    1e-5,
+                    11.6},
+                   {"fc", "Gemm", {10, 32}, 320, "fp16", "", std::nullopt, {}, 3.0, 640, "", 0, {}, {}, 16}};
+  report.search = SearchPart{"kl", "size", {{1e-4, {40000, 100, {}, 8.5}, {1e-9, {}, {}, {}}, true}}, 0.25, {}};
+  report.search->trials = {{40000, {}, 1e-4, 2e-4, 0.996, 0.2, true}};
+  report.floor = FloorPart{"top1", 1.0, 2.0, 0.5, 0.02, 0.01, 7, 24, {{"fc", "w4a8_c", "fp16", 0.01, 480, true}}};
   report.skipped = {{"head", "Gemm", "ignored by \"re:.*head\""}};
   report.stages = {{"prune", 0.5, false, 1000, 0.998, 0.99, true, 18752, 9376, 37504, 11.5},
                    {"quantize", 0.1, true, 1000, 0.998, 0.996, true, {}, {}, {}, {}}};

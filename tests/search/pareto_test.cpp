@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <ctime>
 #include <limits>
 
+#include "core/random.h"
 #include "search/nearest.h"
 #include "search/solvers/solvers.h"
 #include "tests/search/random_problem.h"
@@ -97,6 +99,31 @@ TEST(Pareto, IsTheFrontOfEveryAssignment) {
   }
   EXPECT_GT(compared, 40);
   EXPECT_EQ(complete, compared);  // 40 points are more than these fronts have
+}
+
+// Average bits of three layers: thirds and ninths whose sum is no sum of whole units.
+TEST(Pareto, FractionalCostsReachTheirOwnLeast) {
+  Problem problem;
+  problem.budgets.push_back({"bits", std::numeric_limits<double>::infinity(), 0, "bits"});
+  const double weights[] = {3072, 2304, 1536}, codes[] = {1728, 1344, 896};
+  for (int i = 0; i < 3; ++i)
+    problem.items.push_back({"layer", {{"float", 0, {32 * weights[i] / 6912}}, {"codes", 1, {8 * codes[i] / 6912}}}});
+  const auto found = front(problem, 0, 12);
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_NEAR(found->front().answer.costs[0], 8 * (1728 + 1344 + 896) / 6912.0, 1e-9);
+  EXPECT_EQ(found->front().answer.loss, 3);
+  EXPECT_EQ(found->back().answer.loss, 0);
+  // As one of two budgets it is held to its least as well, whatever its numbers are.
+  ctk::Random random(3, "fractions");
+  problem.budgets.insert(problem.budgets.begin(), {"size", std::numeric_limits<double>::infinity(), 0, "B"});
+  for (int trial = 0; trial < 20; ++trial) {
+    for (Item& item : problem.items) {
+      for (std::size_t c = 0; c < 2; ++c)
+        item.choices[c].costs = {c == 0 ? 4.0 : 1.0, std::exp(random.normal()) * (c == 0 ? 1.0 : 0.3)};
+    }
+    const auto both = front(problem, 0, 1, 3);
+    ASSERT_TRUE(both) << "trial " << trial << ": " << both.error().message;
+  }
 }
 
 TEST(Pareto, TwoBudgetsBeatNoneOfTheirPoints) {
