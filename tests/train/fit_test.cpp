@@ -1,3 +1,5 @@
+#include <sys/resource.h>
+
 #include <cmath>
 
 #include "tests/train/trainer.h"
@@ -41,10 +43,10 @@ graph::Graph linear(std::int64_t inputs, const Tensor& weight, const Tensor& bia
   return std::move(b.graph);
 }
 
-// x [N, 2, 6, 6] -> Conv 3x3 -> Relu -> Conv 3x3 -> Relu -> mean -> Gemm to 3 classes.
-graph::Graph small_cnn(unsigned seed = 1) {
+// x [N, 2, size, size] -> Conv 3x3 -> Relu -> Conv 3x3 -> Relu -> mean -> Gemm to 3 classes.
+graph::Graph small_cnn(unsigned seed = 1, std::int64_t size = 6) {
   GraphBuilder b;
-  const auto x = b.input("x", {-1, 2, 6, 6});
+  const auto x = b.input("x", {-1, 2, size, size});
   const Attrs same{{"pads", Ints{1, 1, 1, 1}}};
   const auto c1 = b.node(
       "Conv", {x, b.constant("w1", varied({8, 2, 3, 3}, seed)), b.constant("b1", varied({8}, seed + 1))}, "c1", same);
@@ -243,6 +245,26 @@ TEST(Fit, AverageIsWhatIsKept) {
   ASSERT_TRUE(result) << result.error().message;
   // dL/db = [-0.5, 0.5], the step is 1.9 * 0.1 * 0.5 = 0.095, of which a quarter is taken.
   EXPECT_NEAR(constant_of(result->graph, "b")[0], 0.095 / 4, 1e-6);
+}
+
+// Each activation here is 4 MiB, 1,024 pages. Once the heap has grown, a step takes none of them anew from the system.
+TEST(Fit, StepsKeepTheirMemory) {
+  CTK_NEED_TRAINER(trainer);
+  const graph::Graph net = small_cnn(1, 64);
+  FixedFeed feed(varied({32 * 12, 2, 64, 64}), Ints(32 * 12, 1));
+  FitTask task{&net, nullptr, nullptr, &feed, options_of(1, 1e-3)};
+  std::vector<long> faults;
+  task.on_step = [&](const train::Progress&) {
+    rusage use{};
+    getrusage(RUSAGE_SELF, &use);
+    faults.push_back(use.ru_minflt);
+    return Status();
+  };
+  ASSERT_TRUE(trainer->fit(task));
+  ASSERT_EQ(faults.size(), 12u);
+#ifdef __GLIBC__
+  EXPECT_LT(faults[11] - faults[5], 1024);
+#endif
 }
 
 TEST(Fit, ALossThatIsNoNumberStopsAndSaysWhere) {

@@ -183,11 +183,15 @@ Result<const TorchGraph::Plan*> TorchGraph::plan_for(std::span<const at::Tensor>
 }
 
 void TorchGraph::add_moments(Moments& moments, const at::Tensor& output) {
-  const at::Tensor x = output.to(at::kDouble).transpose(0, 1).reshape({output.size(1), -1});
-  if (!moments.values.defined()) moments.values = moments.squares = at::zeros({x.size(0)}, at::kDouble);
-  moments.values = moments.values + x.sum(1);
-  moments.squares = moments.squares + x.square().sum(1);
-  moments.count += static_cast<double>(x.size(1));
+  const at::Tensor x = output.to(at::kDouble);
+  std::vector<std::int64_t> others;  // all dimensions but the channels'
+  for (std::int64_t d = 0; d < x.dim(); ++d) {
+    if (d != 1) others.push_back(d);
+  }
+  if (!moments.values.defined()) moments.values = moments.squares = at::zeros({x.size(1)}, at::kDouble);
+  moments.values = moments.values + x.sum(others);
+  moments.squares = moments.squares + x.square().sum(others);
+  moments.count += static_cast<double>(x.numel() / x.size(1));
 }
 
 at::Tensor TorchGraph::normalized(RenewedNorm& norm, const at::Tensor& x, bool is_training) {
