@@ -234,6 +234,32 @@ TEST(Fit, RenewedNormsStartAsTheIdentity) {
   EXPECT_TRUE(result->graph.find_value("Conv_c2_bias").has_value());  // c2 had none
 }
 
+// Statistics of before say nothing; a tenth of each of three batches would leave 0.73 of them.
+TEST(Fit, StatisticsAreThoseOfTheParametersAsTheyAre) {
+  CTK_NEED_TRAINER(trainer);
+  GraphBuilder b;
+  const auto x = b.input("x", {-1, 2, 6, 6});
+  const auto norm = b.node("BatchNormalization",
+                           {x, b.constant("factor", floats({2}, {1, 1})), b.constant("offset", floats({2}, {0, 0})),
+                            b.constant("mean", floats({2}, {5, -5})), b.constant("variance", floats({2}, {9, 9}))},
+                           "n");
+  const auto flat = b.node("Flatten", {b.node("GlobalAveragePool", {b.node("Relu", {norm}, "r")}, "g")}, "flat");
+  b.output(b.node("Gemm", {flat, b.constant("w", varied({3, 2}, 3)), b.constant("bias", varied({3}, 4))}, "y",
+                  {{"transB", std::int64_t{1}}}));
+  FixedFeed feed = columns();
+  const auto result = trainer->fit({&b.graph, nullptr, nullptr, &feed, options_of(1, 1e-12)});
+  ASSERT_TRUE(result) << result.error().message;
+  std::vector<std::size_t> all(96);
+  for (std::size_t i = 0; i < 96; ++i) all[i] = i;
+  const Tensor inputs = feed.read(all, 0)->inputs[0];
+  double sums[2] = {0, 0};
+  for (std::size_t i = 0; i < inputs.size(); ++i) sums[i / 36 % 2] += inputs.values<float>()[i];
+  for (std::size_t c = 0; c < 2; ++c) {
+    EXPECT_NEAR(constant_of(result->graph, "mean")[c], sums[c] / (96 * 36), 1e-5);
+    EXPECT_LT(constant_of(result->graph, "variance")[c], 3.0f);
+  }
+}
+
 TEST(Fit, AverageIsWhatIsKept) {
   CTK_NEED_TRAINER(trainer);
   const graph::Graph net = linear(2, floats({2, 2}, {1, 1, 1, 1}), floats({2}, {0, 0}));
@@ -263,7 +289,7 @@ TEST(Fit, StepsKeepTheirMemory) {
   ASSERT_TRUE(trainer->fit(task));
   ASSERT_EQ(faults.size(), 12u);
 #ifdef __GLIBC__
-  EXPECT_LT(faults[11] - faults[5], 1024);
+  EXPECT_LT(faults[11] - faults[5], 4 * 1024);  // 40,000 where they are
 #endif
 }
 
