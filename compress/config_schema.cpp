@@ -232,7 +232,7 @@ constexpr TrainSection kTrainSections[] = {
     {"stages.distill", true, true},
     {"stages.prune.finetune", false, false},
     {"stages.finetune", false, true},
-    {"stages.qat", false, true, "0.002"},  // codes are near where they belong
+    {"stages.qat", false, true, "0.001"},  // codes are near where they belong
 };
 
 // The rows as they stand above, each training section followed by its keys.

@@ -124,8 +124,6 @@ Result<graph::Graph> train_network(Session& session, const graph::Graph& net, co
   task.teacher = teacher ? &*teacher : nullptr;
   task.feed = feed.get();
   task.options = options_of(session.config, config);
-  // Normalizations are folded into codes by now: their statistics stay as they are.
-  if (floats != nullptr) task.options.batch_norm = false;
   const std::string key = state_key(session, net, stage), artifact = stage + "-training";
   if (auto state = session.cache.get(artifact, key)) task.resume = std::move(*state);
   task.save = [&](const std::string& state) { return session.cache.put(artifact, key, state); };

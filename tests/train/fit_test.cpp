@@ -1,3 +1,5 @@
+#include <sys/resource.h>
+
 #include <cmath>
 
 #include "tests/train/trainer.h"
@@ -41,10 +43,10 @@ graph::Graph linear(std::int64_t inputs, const Tensor& weight, const Tensor& bia
   return std::move(b.graph);
 }
 
-// x [N, 2, 6, 6] -> Conv 3x3 -> Relu -> Conv 3x3 -> Relu -> mean -> Gemm to 3 classes.
-graph::Graph small_cnn(unsigned seed = 1) {
+// x [N, 2, size, size] -> Conv 3x3 -> Relu -> Conv 3x3 -> Relu -> mean -> Gemm to 3 classes.
+graph::Graph small_cnn(unsigned seed = 1, std::int64_t size = 6) {
   GraphBuilder b;
-  const auto x = b.input("x", {-1, 2, 6, 6});
+  const auto x = b.input("x", {-1, 2, size, size});
   const Attrs same{{"pads", Ints{1, 1, 1, 1}}};
   const auto c1 = b.node(
       "Conv", {x, b.constant("w1", varied({8, 2, 3, 3}, seed)), b.constant("b1", varied({8}, seed + 1))}, "c1", same);
@@ -232,6 +234,32 @@ TEST(Fit, RenewedNormsStartAsTheIdentity) {
   EXPECT_TRUE(result->graph.find_value("Conv_c2_bias").has_value());  // c2 had none
 }
 
+// Statistics of before say nothing; a tenth of each of three batches would leave 0.73 of them.
+TEST(Fit, StatisticsAreThoseOfTheParametersAsTheyAre) {
+  CTK_NEED_TRAINER(trainer);
+  GraphBuilder b;
+  const auto x = b.input("x", {-1, 2, 6, 6});
+  const auto norm = b.node("BatchNormalization",
+                           {x, b.constant("factor", floats({2}, {1, 1})), b.constant("offset", floats({2}, {0, 0})),
+                            b.constant("mean", floats({2}, {5, -5})), b.constant("variance", floats({2}, {9, 9}))},
+                           "n");
+  const auto flat = b.node("Flatten", {b.node("GlobalAveragePool", {b.node("Relu", {norm}, "r")}, "g")}, "flat");
+  b.output(b.node("Gemm", {flat, b.constant("w", varied({3, 2}, 3)), b.constant("bias", varied({3}, 4))}, "y",
+                  {{"transB", std::int64_t{1}}}));
+  FixedFeed feed = columns();
+  const auto result = trainer->fit({&b.graph, nullptr, nullptr, &feed, options_of(1, 1e-12)});
+  ASSERT_TRUE(result) << result.error().message;
+  std::vector<std::size_t> all(96);
+  for (std::size_t i = 0; i < 96; ++i) all[i] = i;
+  const Tensor inputs = feed.read(all, 0)->inputs[0];
+  double sums[2] = {0, 0};
+  for (std::size_t i = 0; i < inputs.size(); ++i) sums[i / 36 % 2] += inputs.values<float>()[i];
+  for (std::size_t c = 0; c < 2; ++c) {
+    EXPECT_NEAR(constant_of(result->graph, "mean")[c], sums[c] / (96 * 36), 1e-5);
+    EXPECT_LT(constant_of(result->graph, "variance")[c], 3.0f);
+  }
+}
+
 TEST(Fit, AverageIsWhatIsKept) {
   CTK_NEED_TRAINER(trainer);
   const graph::Graph net = linear(2, floats({2, 2}, {1, 1, 1, 1}), floats({2}, {0, 0}));
@@ -243,6 +271,26 @@ TEST(Fit, AverageIsWhatIsKept) {
   ASSERT_TRUE(result) << result.error().message;
   // dL/db = [-0.5, 0.5], the step is 1.9 * 0.1 * 0.5 = 0.095, of which a quarter is taken.
   EXPECT_NEAR(constant_of(result->graph, "b")[0], 0.095 / 4, 1e-6);
+}
+
+// Each activation here is 4 MiB, 1,024 pages. Once the heap has grown, a step takes none of them anew from the system.
+TEST(Fit, StepsKeepTheirMemory) {
+  CTK_NEED_TRAINER(trainer);
+  const graph::Graph net = small_cnn(1, 64);
+  FixedFeed feed(varied({32 * 12, 2, 64, 64}), Ints(32 * 12, 1));
+  FitTask task{&net, nullptr, nullptr, &feed, options_of(1, 1e-3)};
+  std::vector<long> faults;
+  task.on_step = [&](const train::Progress&) {
+    rusage use{};
+    getrusage(RUSAGE_SELF, &use);
+    faults.push_back(use.ru_minflt);
+    return Status();
+  };
+  ASSERT_TRUE(trainer->fit(task));
+  ASSERT_EQ(faults.size(), 12u);
+#ifdef __GLIBC__
+  EXPECT_LT(faults[11] - faults[5], 4 * 1024);  // 40,000 where they are
+#endif
 }
 
 TEST(Fit, ALossThatIsNoNumberStopsAndSaysWhere) {

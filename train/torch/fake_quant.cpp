@@ -83,7 +83,19 @@ at::Tensor CodedWeight::value() const {
   return code * safe_scales().index_select(0, index_).reshape(weight.sizes());
 }
 
-Result<std::shared_ptr<const QuantTensor>> CodedWeight::quantized() const {
+bool CodedWeight::has_row_scales() const {
+  return scales.defined() && source_->channel_axis == 0 && scales.numel() % weight.size(0) == 0;
+}
+
+void CodedWeight::divide_rows(const at::Tensor& divisor) {
+  const at::NoGradGuard no_gradient;
+  std::vector<std::int64_t> rows(static_cast<std::size_t>(weight.dim()), 1);
+  rows[0] = -1;
+  weight.copy_(weight.to(at::kDouble) / divisor.reshape(rows));
+  scales.copy_((scales.to(at::kDouble).reshape({weight.size(0), -1}) / divisor.reshape({-1, 1})).reshape(-1));
+}
+
+Result<std::shared_ptr<const QuantTensor>> CodedWeight::quantized(const at::Tensor& factor) const {
   const at::NoGradGuard no_gradient;
   QuantTensor result = *source_;
   result.method = "qat";
@@ -95,7 +107,12 @@ Result<std::shared_ptr<const QuantTensor>> CodedWeight::quantized() const {
   const auto* values = codes.const_data_ptr<std::int8_t>();
   result.codes = pack_codes(source_->codes.shape(), {values, static_cast<std::size_t>(codes.numel())},
                             source_->scheme.weight_bits);
-  const at::Tensor s = safe_scales().contiguous();
+  at::Tensor s = safe_scales();
+  if (factor.defined()) {
+    s = (s.to(at::kDouble).reshape({weight.size(0), -1}) * factor.reshape({-1, 1})).reshape(-1).to(at::kFloat);
+    if (has_half_scales_) s = to_half_and_back(s);
+  }
+  s = s.contiguous();
   result.scales.assign(s.const_data_ptr<float>(), s.const_data_ptr<float>() + s.numel());
   return std::make_shared<const QuantTensor>(std::move(result));
 }

@@ -29,7 +29,13 @@ class CodedWeight {
 
   at::Tensor value() const;  // what every reader of the weight sees
   // Codes and scales as they are now, "qat" as their method. Codes that no step has moved come back as they were.
-  Result<std::shared_ptr<const QuantTensor>> quantized() const;
+  // `factor` [rows], above 0, multiplies the scales of each row; undefined: 1. Only where rows have their own scales.
+  Result<std::shared_ptr<const QuantTensor>> quantized(const at::Tensor& factor = {}) const;
+
+  // Whether each index of dimension 0 has scales of its own, so that a factor a row is a factor of scales.
+  bool has_row_scales() const;
+  // Weights and scales of each row divided by `divisor` [rows], above 0: the same codes.
+  void divide_rows(const at::Tensor& divisor);
 
   at::Tensor weight;  // [shape of the codes], wants its gradient
   at::Tensor scales;  // [as the source's]; undefined for fp16

@@ -16,8 +16,9 @@
 namespace ctk::train {
 namespace {
 
-constexpr std::size_t kLeastForNorms = 8;  // samples a batch whose statistics say something
-constexpr std::size_t kNormBatches = 4;    // from which renewed norms start
+constexpr std::size_t kLeastForNorms = 8;    // samples a batch whose statistics say something
+constexpr std::size_t kNormBatches = 4;      // from which renewed norms start
+constexpr std::size_t kMeasuredBatches = 8;  // that statistics of normalizations are measured on behind an epoch
 
 std::string text(double value) {
   char digits[40];
@@ -213,19 +214,32 @@ class Fit {
                         ". The network is kept as it was before; lower learning_rate, or set clip_norm: 1");
   }
 
+  // Running statistics lag behind the parameters, and an average of parameters has none of its own: both are measured
+  // anew, on batches of this epoch.
+  Status measure_norms() {
+    if (!options_.batch_norm || student_->buffers().empty()) return {};
+    for (std::size_t i = 0; i < std::min(kMeasuredBatches, task_.feed->count() / part_); ++i) {
+      CTK_TRY(const Example example, read(epoch_, i * part_));
+      CTK_CHECK(student_->measure_norms(example.inputs, i));
+    }
+    return {};
+  }
+
   Status end_epoch() {
     EpochRow row{loss_sum_ / static_cast<double>(batches_), 0, seconds_};
     bool is_better = true;
+    const std::vector<at::Tensor> now = snapshot();
+    if (!average_.empty()) put(average_);
+    CTK_CHECK(measure_norms());
+    std::vector<at::Tensor> candidate = snapshot();
     if (task_.score) {
-      const std::vector<at::Tensor> now = snapshot();
-      if (!average_.empty()) put(average_);
       CTK_TRY(const graph::Graph net, student_->graph());
-      put(now);
       CTK_TRY(row.score, task_.score(net));
       is_better = row.score > result_.score;
     }
+    put(now);
     if (is_better) {
-      best_ = average_.empty() ? snapshot() : copies(average_);
+      best_ = std::move(candidate);
       result_.best_epoch = epoch_;
       result_.score = row.score;
     }

@@ -5,6 +5,7 @@
 #include <torch/headeronly/version.h>
 
 #include "train/torch/fit.h"
+#include "train/torch/held_memory.h"
 #include "train/torch/losses.h"
 #include "train/torch/tensors.h"
 #include "train/torch/torch_graph.h"
@@ -104,6 +105,7 @@ class TorchTrainer final : public Trainer {
   Result<FitResult> fit(const FitTask& task) override {
     return guarded([&] {
       at::set_num_threads(task.options.threads);
+      const HeldMemory held;
       return train::fit(task);
     });
   }

@@ -17,8 +17,6 @@ using graph::NodeId;
 using graph::Op;
 using graph::ValueId;
 
-constexpr double kNormEpsilon = 1e-5;  // of renewed norms, as PyTorch's default
-constexpr double kNormMomentum = 0.1;  // share of a batch's statistics in the running ones
 constexpr std::size_t kMostPlans = 8;  // sets of input shapes that are remembered
 
 bool is_layer(Op op) {
@@ -182,24 +180,6 @@ Result<const TorchGraph::Plan*> TorchGraph::plan_for(std::span<const at::Tensor>
   return &plans_.back();
 }
 
-void TorchGraph::add_moments(Moments& moments, const at::Tensor& output) {
-  const at::Tensor x = output.to(at::kDouble).transpose(0, 1).reshape({output.size(1), -1});
-  if (!moments.values.defined()) moments.values = moments.squares = at::zeros({x.size(0)}, at::kDouble);
-  moments.values = moments.values + x.sum(1);
-  moments.squares = moments.squares + x.square().sum(1);
-  moments.count += static_cast<double>(x.size(1));
-}
-
-at::Tensor TorchGraph::normalized(RenewedNorm& norm, const at::Tensor& x, bool is_training) {
-  return at::batch_norm(x, parameters_[norm.factor].value, parameters_[norm.offset].value, norm.mean, norm.variance,
-                        is_training, kNormMomentum, kNormEpsilon, false);
-}
-
-at::Tensor TorchGraph::trained_batch_norm(const Node& node, std::span<const at::Tensor> inputs) {
-  return at::batch_norm(inputs[0], inputs[1], inputs[2], statistics_.at(node.inputs[3]), statistics_.at(node.inputs[4]),
-                        true, kNormMomentum, node.attributes.get_float("epsilon", 1e-5f), false);
-}
-
 Outputs TorchGraph::run_node(const Node& node, NodeId id, const Plan& plan, std::span<const at::Tensor> inputs,
                              bool is_training) {
   std::vector<const graph::ValueInfo*> known, outputs;
@@ -285,68 +265,6 @@ Result<Outputs> TorchGraph::run(std::span<const at::Tensor> inputs, bool is_trai
   return outputs;
 }
 
-bool TorchGraph::can_renew(NodeId id) const {
-  const Node& node = graph_.node(id);
-  if (node.op != Op::Conv || !by_value_.contains(node.inputs[1])) return false;
-  const ValueId output = node.outputs[0];
-  if (graph_.is_output(output) || graph_.value(node.inputs[1]).consumers.size() != 1) return false;
-  const bool has_bias = node.inputs.size() > 2 && node.inputs[2].is_valid();
-  if (has_bias && !by_value_.contains(node.inputs[2])) return false;
-  return std::ranges::none_of(graph_.value(output).consumers,
-                              [&](NodeId reader) { return graph_.node(reader).op == Op::BatchNormalization; });
-}
-
-Status TorchGraph::renew_norms(std::span<const std::vector<at::Tensor>> batches) {
-  const at::NoGradGuard no_gradient;
-  std::map<NodeId, Moments> moments;
-  for (const auto& batch : batches) {
-    moments_ = &moments;
-    const auto done = run(batch, false);
-    moments_ = nullptr;
-    CTK_CHECK(done);
-  }
-  std::vector<std::size_t> replaced;  // biases
-  for (const auto& [id, sums] : moments) {
-    const Node& node = graph_.node(id);
-    const at::Tensor mean = sums.values / sums.count;
-    const at::Tensor variance = at::clamp_min(sums.squares / sums.count - mean.square(), 0.0);
-    // A channel that hardly moves would be blown up: no less than a thousandth of the layer's own spread.
-    const at::Tensor spread = at::sqrt(variance).clamp_min(at::sqrt(variance.mean()).item().toDouble() * 1e-3 + 1e-12);
-    const bool has_bias = node.inputs.size() > 2 && node.inputs[2].is_valid();
-    const std::size_t weight = by_value_.at(node.inputs[1]);
-    at::Tensor bias = at::zeros_like(mean);
-    if (has_bias) {
-      replaced.push_back(by_value_.at(node.inputs[2]));
-      bias = parameters_[replaced.back()].value.to(at::kDouble);
-    }
-    at::Tensor& w = parameters_[weight].value;
-    std::vector<std::int64_t> rows(static_cast<std::size_t>(w.dim()), 1);
-    rows[0] = -1;
-    w = (w.to(at::kDouble) / spread.reshape(rows)).to(at::kFloat).requires_grad_(true);
-    RenewedNorm norm;
-    norm.weight = weight;
-    norm.mean = ((mean - bias) / spread).to(at::kFloat);
-    norm.variance = (variance / spread.square()).to(at::kFloat);
-    const at::Tensor root = at::sqrt(norm.variance.to(at::kDouble) + kNormEpsilon);
-    const std::string name = graph_.address(id);
-    norm.factor = add_parameter(name + " factor", (spread * root).to(at::kFloat).requires_grad_(true), false);
-    norm.offset = add_parameter(name + " offset", mean.to(at::kFloat).requires_grad_(true), false);
-    norms_[id] = std::move(norm);
-  }
-  for (std::size_t i : replaced) parameters_[i].value.requires_grad_(false);
-  return {};
-}
-
-std::vector<at::Tensor> TorchGraph::buffers() const {
-  std::vector<at::Tensor> all;
-  for (const auto& [id, tensor] : statistics_) all.push_back(tensor);
-  for (const auto& [id, norm] : norms_) {
-    all.push_back(norm.mean);
-    all.push_back(norm.variance);
-  }
-  return all;
-}
-
 Result<Graph> TorchGraph::graph() const {
   const at::NoGradGuard no_gradient;
   Graph out = graph_.clone();
@@ -363,12 +281,15 @@ Result<Graph> TorchGraph::graph() const {
   }
   for (const auto& [id, norm] : norms_) {
     const Node& node = graph_.node(id);
-    const at::Tensor factor =
-        parameters_[norm.factor].value.to(at::kDouble) / at::sqrt(norm.variance.to(at::kDouble) + kNormEpsilon);
-    const at::Tensor& w = parameters_[norm.weight].value;
-    std::vector<std::int64_t> rows(static_cast<std::size_t>(w.dim()), 1);
-    rows[0] = -1;
-    CTK_CHECK(put(node.inputs[1], (w.to(at::kDouble) * factor.reshape(rows)).to(at::kFloat)));
+    const at::Tensor factor = factor_of(norm).to(at::kDouble) / at::sqrt(norm.variance.to(at::kDouble) + kNormEpsilon);
+    if (norm.is_coded) {
+      CTK_TRY(out.value(node.inputs[1]).quantized, coded_.at(node.inputs[1]).quantized(factor));
+    } else {
+      const at::Tensor& w = parameters_[norm.weight].value;
+      std::vector<std::int64_t> rows(static_cast<std::size_t>(w.dim()), 1);
+      rows[0] = -1;
+      CTK_CHECK(put(node.inputs[1], (w.to(at::kDouble) * factor.reshape(rows)).to(at::kFloat)));
+    }
     const at::Tensor bias =
         (parameters_[norm.offset].value.to(at::kDouble) - norm.mean.to(at::kDouble) * factor).to(at::kFloat);
     CTK_TRY(Tensor tensor, from_torch(bias));

@@ -43,8 +43,13 @@ class TorchGraph {
 
   // Gives every convolution but those that write graph outputs a batch normalization of its own, at first the identity:
   // statistics come from `batches`, weights are scaled so that what is normalized has variance 1, its factor and offset
-  // undo that. A convolution that a BatchNormalization follows, or whose weight others read, is left as it is.
+  // undo that. A convolution that a BatchNormalization follows, or whose weight others read, is left as it is. A
+  // coded one gets its own too: folding multiplies the scales of a row, codes stay. Left as they are: those whose rows
+  // share a scale, and fp16.
   Status renew_norms(std::span<const std::vector<at::Tensor>> batches);
+  // Running statistics of batch normalizations become the means over batches, with the parameters as they are: called
+  // for one batch after another, `seen` those before it.
+  Status measure_norms(std::span<const at::Tensor> batch, std::size_t seen);
 
   std::vector<Parameter>& parameters() { return parameters_; }
   // Running statistics of batch normalizations, in a fixed order.
@@ -54,8 +59,12 @@ class TorchGraph {
   Result<graph::Graph> graph() const;
 
  private:
+  static constexpr double kNormMomentum = 0.1;  // share of a batch's statistics in the running ones
+  static constexpr double kNormEpsilon = 1e-5;  // of renewed norms, as PyTorch's default
+
   struct RenewedNorm {
-    std::size_t weight = 0;  // index into parameters_; the bias it takes the place of stays out of them
+    std::size_t weight = 0;  // index into parameters_; the bias it takes the place of stays out of them; not for codes
+    bool is_coded = false;   // whose factor must stay above 0
     std::size_t factor = 0, offset = 0;
     at::Tensor mean, variance;  // running, of what the convolution gives without bias
   };
@@ -78,6 +87,7 @@ class TorchGraph {
   Outputs run_node(const graph::Node& node, graph::NodeId id, const Plan& plan, std::span<const at::Tensor> inputs,
                    bool is_training);
   static void add_moments(Moments& moments, const at::Tensor& output);
+  at::Tensor factor_of(const RenewedNorm& norm) const;
   at::Tensor normalized(RenewedNorm& norm, const at::Tensor& x, bool is_training);
   at::Tensor trained_batch_norm(const graph::Node& node, std::span<const at::Tensor> inputs);
   std::size_t add_parameter(std::string name, at::Tensor value, bool decays);
@@ -92,6 +102,7 @@ class TorchGraph {
   std::vector<bool> depends_;  // by value: on a parameter or an input
   std::map<graph::NodeId, RenewedNorm> norms_;
   std::map<graph::NodeId, Moments>* moments_ = nullptr;  // of what convolutions give, while they are asked for
+  double norm_momentum_ = kNormMomentum;
   std::vector<Plan> plans_;
 };
 

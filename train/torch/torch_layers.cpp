@@ -58,7 +58,10 @@ at::Tensor optional_input(const OpCall& call, std::size_t i) {
 }  // namespace
 
 at::Tensor conv(const OpCall& call) {
-  const at::Tensor& x = call.inputs[0];
+  // Channels last is what LibTorch's kernels are fastest at, and what comes out stays so: after the first convolution
+  // this is no copy. Weights may lie as they are.
+  const at::Tensor& x =
+      call.inputs[0].dim() == 4 ? call.inputs[0].contiguous(at::MemoryFormat::ChannelsLast) : call.inputs[0];
   const at::Tensor& w = call.inputs[1];
   const Window window = must(graph::window_of(call.node, sizes_of(x), kernel_of(w)));
   const bool even = is_even(window);
