@@ -1,7 +1,7 @@
 // Products with 4-bit weights in groups, or per channel with float activations: codes stay packed, activations are
-// rounded as they come in (kernels/gemm_w4g).
+// rounded as they come in (kernels/gemm_wg).
 #include "core/dtype.h"
-#include "kernels/gemm_w4g/gemm_w4g.h"
+#include "kernels/gemm_wg/gemm_wg.h"
 #include "kernels/select.h"
 #include "runtime/steps/layer.h"
 
@@ -12,25 +12,25 @@ constexpr int kDigitsFloat = 2;  // 16 bits: 2^-15 of the largest activation of 
 
 class GroupLayerStep final : public Step {
  public:
-  const kernels::GemmW4Row* gemm = nullptr;
-  kernels::GemmW4 product;
+  const kernels::GemmWgRow* gemm = nullptr;
+  kernels::GemmWg product;
   std::shared_ptr<const void> packed;
   std::vector<float> bias;
 
   Status run(const RunContext& context) override {
-    kernels::GemmW4 bound = product;
+    kernels::GemmWg bound = product;
     bound.packed = packed.get();
     bound.a = context.at<float>(reads[0]);
     bound.c = context.at<float>(writes[0]);
     bound.epilogue.bias = bias.empty() ? nullptr : bias.data();
     if (reads.size() > 1) bound.epilogue.residual = context.at<float>(reads[1]);
-    kernels::gemm_w4(*gemm, bound, context.scratch);
+    kernels::gemm_wg(*gemm, bound, context.scratch);
     return {};
   }
 };
 
-kernels::W4Shape shape_of(const graph::Layer& layer, const QuantScheme& scheme) {
-  kernels::W4Shape shape;
+kernels::WgShape shape_of(const graph::Layer& layer, const QuantScheme& scheme) {
+  kernels::WgShape shape;
   shape.n = static_cast<std::size_t>(layer.channels);
   shape.k = static_cast<std::size_t>(layer.reduction);
   shape.group_size =
@@ -52,10 +52,10 @@ Status make_group_layer(PlanBuilder& builder, const FusedLayer& fused, const ker
   const graph::Layer& layer = fused.layer;
   const QuantTensor& weight = *builder.graph().value(layer.weight).quantized;
   auto step = std::make_unique<GroupLayerStep>();
-  step->gemm = &kernels::select(kernels::gemm_w4g_rows(), builder.isas());
-  step->label = "gemm_w4g";
+  step->gemm = &kernels::select(kernels::gemm_wg_rows(), builder.isas());
+  step->label = "gemm_wg";
   step->row = step->gemm->name;
-  kernels::GemmW4& product = step->product;
+  kernels::GemmWg& product = step->product;
   product.m = static_cast<std::size_t>(shape.out_width);
   product.shape = shape_of(layer, weight.scheme);
   product.digits = weight.scheme.activation_bits == 8 ? 1 : kDigitsFloat;
@@ -70,16 +70,16 @@ Status make_group_layer(PlanBuilder& builder, const FusedLayer& fused, const ker
     const Tensor nibbles = pack_codes({static_cast<std::int64_t>(codes.size())}, codes, 4);
     std::vector<std::uint16_t> scales(weight.scales.size());
     for (std::size_t i = 0; i < scales.size(); ++i) scales[i] = float_to_half(weight.scales[i]);
-    kernels::W4Matrix matrix;
+    kernels::WgMatrix matrix;
     matrix.shape = product.shape;
     matrix.codes = static_cast<const std::uint8_t*>(nibbles.data());
     matrix.row_codes = product.shape.k;
     matrix.is_signed = true;
     matrix.scales = scales.data();
-    kernels::pack_w4(*step->gemm, matrix, packed);
+    kernels::pack_wg(*step->gemm, matrix, packed);
   };
   CTK_TRY(step->packed, builder.packed(layer.node, *step, packed_geometry(builder, layer, shape), pack));
-  step->scratch_bytes = kernels::gemm_w4_scratch_bytes(*step->gemm, product.shape, product.digits, product.m);
+  step->scratch_bytes = kernels::gemm_wg_scratch_bytes(*step->gemm, product.shape, product.digits, product.m);
   CTK_TRY(step->bias, layer_bias(builder, layer));
   CTK_TRY(const int x, builder.need(layer.input, Form::native, Layout::plain));
   step->reads = {x};

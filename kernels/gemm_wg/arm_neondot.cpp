@@ -1,11 +1,11 @@
-// gemm_w4g on ARM's dot products: sdot of codes 0..15 by digits, four k and four columns at once, unpacked from the
+// gemm_wg on ARM's dot products: sdot of codes 0..15 by digits, four k and four columns at once, unpacked from the
 // panels (panels.h) in registers as they stream by. A tile is up to four lines (rows times digits) by 16 columns: 16
 // sums, and eight unpacked vectors for every 32 sdot.
 #if defined(__aarch64__)
 
-#include "kernels/gemm_w4g/gemm_w4g.h"
+#include "kernels/gemm_wg/gemm_wg.h"
 
-#include "kernels/gemm_w4g/stage_arm_neon.h"
+#include "kernels/gemm_wg/stage_arm_neon.h"
 
 namespace ctk::kernels {
 namespace {
@@ -52,7 +52,7 @@ inline void load_columns(const float* from, std::size_t columns, float32x4_t (&o
   for (std::size_t v = 0; v < 4; ++v) out[v] = vld1q_f32((columns < kColumns ? buffer : from) + 4 * v);
 }
 
-void finish(const GemmW4& g, std::size_t row, std::size_t column, std::size_t columns, float32x4_t (&y)[4]) {
+void finish(const GemmWg& g, std::size_t row, std::size_t column, std::size_t columns, float32x4_t (&y)[4]) {
   const EpilogueFloat& e = g.epilogue;
   float32x4_t residual[4];
   if (e.residual != nullptr) load_columns(e.residual + row * e.residual_stride + column, columns, residual);
@@ -68,7 +68,7 @@ void finish(const GemmW4& g, std::size_t row, std::size_t column, std::size_t co
 
 // V / D rows, the first of them `row` of C, by 16 columns, of which `columns` exist.
 template <std::size_t V, std::size_t D>
-void tile(const GemmW4& g, const PanelLayout& layout, const Staged& x, std::size_t row, std::size_t column,
+void tile(const GemmWg& g, const PanelLayout& layout, const Staged& x, std::size_t row, std::size_t column,
           std::size_t columns) {
   const char* panel = static_cast<const char*>(g.packed) + column / kColumns * layout.bytes;
   float32x4_t out[V / D][4];
@@ -108,7 +108,7 @@ void tile(const GemmW4& g, const PanelLayout& layout, const Staged& x, std::size
 }
 
 template <std::size_t D>
-void run_digits(const GemmW4& g, const void* staged, std::size_t m_begin, std::size_t rows, std::size_t n_begin,
+void run_digits(const GemmWg& g, const void* staged, std::size_t m_begin, std::size_t rows, std::size_t n_begin,
                 std::size_t n_end) {
   const PanelLayout layout = layout_of(g.shape);
   for (std::size_t column = n_begin; column < n_end; column += kColumns) {
@@ -128,28 +128,28 @@ void run_digits(const GemmW4& g, const void* staged, std::size_t m_begin, std::s
   }
 }
 
-std::size_t block_rows(const W4Shape& s, int digits) {
+std::size_t block_rows(const WgShape& s, int digits) {
   const std::size_t rows = tile_rows(static_cast<std::size_t>(digits)), bytes = tile_bytes(layout_of(s));
   const std::size_t fitting = bytes == 0 ? kMostRows : kBlockBytes / bytes * rows;
   return fitting < kLeastRows ? kLeastRows : smaller(fitting, kMostRows);
 }
 
-std::size_t staged_bytes(const W4Shape& s, int digits, std::size_t rows) {
+std::size_t staged_bytes(const WgShape& s, int digits, std::size_t rows) {
   const std::size_t height = tile_rows(static_cast<std::size_t>(digits));
   return (rows + height - 1) / height * tile_bytes(layout_of(s));
 }
 
-void stage(const GemmW4& g, const float* a, std::size_t, std::size_t begin, std::size_t end, void* staged) {
+void stage(const GemmWg& g, const float* a, std::size_t, std::size_t begin, std::size_t end, void* staged) {
   if (g.digits == 1) stage_rows<1>(g, a, begin, end, staged);
   if (g.digits == 2) stage_rows<2>(g, a, begin, end, staged);
   if (g.digits == 3) stage_rows<3>(g, a, begin, end, staged);
 }
 
-std::size_t scratch_bytes(const W4Shape&, int) {
+std::size_t scratch_bytes(const WgShape&, int) {
   return 0;
 }
 
-void run(const GemmW4& g, const void* staged, std::size_t m_begin, std::size_t rows, std::size_t n_begin,
+void run(const GemmWg& g, const void* staged, std::size_t m_begin, std::size_t rows, std::size_t n_begin,
          std::size_t n_end, void*) {
   if (g.digits == 1) run_digits<1>(g, staged, m_begin, rows, n_begin, n_end);
   if (g.digits == 2) run_digits<2>(g, staged, m_begin, rows, n_begin, n_end);
@@ -158,10 +158,10 @@ void run(const GemmW4& g, const void* staged, std::size_t m_begin, std::size_t r
 
 }  // namespace
 
-extern const GemmW4Row gemm_w4g_4x16_arm_neondot;
-constinit const GemmW4Row gemm_w4g_4x16_arm_neondot{
+extern const GemmWgRow gemm_wg_4x16_arm_neondot;
+constinit const GemmWgRow gemm_wg_4x16_arm_neondot{
     .isa = Isa::arm_neondot,
-    .name = "gemm_w4g_4x16_arm_neondot",
+    .name = "gemm_wg_4x16_arm_neondot",
     .n_step = kColumns,
     .packed_bytes = packed_bytes,
     .pack = pack,

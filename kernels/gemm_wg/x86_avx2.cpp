@@ -1,9 +1,9 @@
-// gemm_w4g on AVX2: vpmaddubsw of codes (0..15) and signed digits. A 16-bit lane takes eight of its results, 32 k,
+// gemm_wg on AVX2: vpmaddubsw of codes (0..15) and signed digits. A 16-bit lane takes eight of its results, 32 k,
 // before it must be widened: 8 * 2 * 15 * 128 = 30720. So nearly two multiply-adds of 32 products start a cycle where
 // widening after each one allows one.
 #if defined(__x86_64__)
 
-#include "kernels/gemm_w4g/panels.h"
+#include "kernels/gemm_wg/panels.h"
 #include "kernels/intrinsics_x86.h"
 
 namespace ctk::kernels {
@@ -43,14 +43,14 @@ struct Dot {
 }  // namespace
 }  // namespace ctk::kernels
 
-#include "kernels/gemm_w4g/tiles_x86_avx2.h"
+#include "kernels/gemm_wg/tiles_x86_avx2.h"
 
 namespace ctk::kernels {
 
-extern const GemmW4Row gemm_w4g_6x16_x86_avx2;
-constinit const GemmW4Row gemm_w4g_6x16_x86_avx2{
+extern const GemmWgRow gemm_wg_6x16_x86_avx2;
+constinit const GemmWgRow gemm_wg_6x16_x86_avx2{
     .isa = Isa::x86_avx2,
-    .name = "gemm_w4g_6x16_x86_avx2",
+    .name = "gemm_wg_6x16_x86_avx2",
     .n_step = kColumns,
     .packed_bytes = packed_bytes,
     .pack = pack,

@@ -15,7 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/gemm_w4g/gemm_w4g.h"
+#include "kernels/gemm_wg/gemm_wg.h"
 
 namespace ctk::kernels {
 namespace {
@@ -36,7 +36,7 @@ struct PanelLayout {
   std::size_t zero_points, codes, bytes;
 };
 
-inline PanelLayout layout_of(const W4Shape& s) {
+inline PanelLayout layout_of(const WgShape& s) {
   PanelLayout p;
   p.groups = s.k == 0 ? 0 : (s.k + s.group() - 1) / s.group();
   p.group_steps = (s.group() + kStep - 1) / kStep;
@@ -47,11 +47,11 @@ inline PanelLayout layout_of(const W4Shape& s) {
   return p;
 }
 
-inline std::size_t packed_bytes(const W4Shape& s) {
+inline std::size_t packed_bytes(const WgShape& s) {
   return (s.n + kColumns - 1) / kColumns * layout_of(s).bytes;
 }
 
-inline unsigned code_at(const W4Matrix& w, std::size_t n, std::size_t k) {
+inline unsigned code_at(const WgMatrix& w, std::size_t n, std::size_t k) {
   const std::size_t nibble = n * w.row_codes + k;
   const unsigned code = w.codes[nibble / 2] >> (nibble % 2 * 4) & 15u;
   return w.is_signed ? code ^ 8u : code;
@@ -64,7 +64,7 @@ inline std::uint32_t spread(std::uint32_t nibbles) {
 }
 
 // Four bytes of a panel: k .. k + 7 of one column. k is even.
-inline std::uint32_t step_at(const W4Matrix& w, std::size_t n, std::size_t k) {
+inline std::uint32_t step_at(const WgMatrix& w, std::size_t n, std::size_t k) {
   const std::size_t nibble = n * w.row_codes + k;
   std::uint32_t codes = 0;
   if (nibble % 2 == 0 && k + kStep <= w.shape.k) {
@@ -78,7 +78,7 @@ inline std::uint32_t step_at(const W4Matrix& w, std::size_t n, std::size_t k) {
   return spread(codes & 0xffffu) | spread(codes >> 16) << 4;
 }
 
-inline void pack(const W4Matrix& w, std::size_t n_begin, std::size_t n_end, void* packed) {
+inline void pack(const WgMatrix& w, std::size_t n_begin, std::size_t n_end, void* packed) {
   const PanelLayout layout = layout_of(w.shape);
   for (std::size_t column = n_begin; column < n_end; column += kColumns) {
     const std::size_t columns = smaller(kColumns, n_end - column);

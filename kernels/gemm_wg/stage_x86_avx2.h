@@ -7,7 +7,7 @@
 //   symmetric codes        int8 [ceil(k / 4) rounded to even][V][4], then the next tile's; zero past k
 #pragma once
 
-#include "kernels/gemm_w4g/panels.h"
+#include "kernels/gemm_wg/panels.h"
 #include "kernels/intrinsics_x86.h"
 
 namespace ctk::kernels {
@@ -129,7 +129,7 @@ void stage_group(const float* a, std::size_t count, RoundingStep step, std::size
 }
 
 template <std::size_t D>
-void stage_rows(const GemmW4& g, const float* a, std::size_t rows, std::size_t begin, std::size_t end,
+void stage_rows(const GemmWg& g, const float* a, std::size_t rows, std::size_t begin, std::size_t end,
                 std::size_t most_lines, void* staged) {
   const PanelLayout layout = layout_of(g.shape);
   const std::size_t k = g.shape.k, group = g.shape.group();
@@ -155,7 +155,7 @@ void stage_rows(const GemmW4& g, const float* a, std::size_t rows, std::size_t b
   }
 }
 
-inline void stage_tiles(const GemmW4& g, const float* a, std::size_t rows, std::size_t begin, std::size_t end,
+inline void stage_tiles(const GemmWg& g, const float* a, std::size_t rows, std::size_t begin, std::size_t end,
                         std::size_t most_lines, void* staged) {
   if (g.digits == 1) stage_rows<1>(g, a, rows, begin, end, most_lines, staged);
   if (g.digits == 2) stage_rows<2>(g, a, rows, begin, end, most_lines, staged);

@@ -1,4 +1,4 @@
-// gemm_w4g on AVX-512 VNNI: vpdpbusd adds four products of codes (0..15) and signed digits to an int32 sum, exactly. 64
+// gemm_wg on AVX-512 VNNI: vpdpbusd adds four products of codes (0..15) and signed digits to an int32 sum, exactly. 64
 // bytes of codes are two operands for 16 columns; they are unpacked in registers as they pass by.
 //
 // Few lines (rows * digits <= 3): one panel, four sums a line, for memory is what counts. More: tiles of up to 12 lines
@@ -8,7 +8,7 @@
 
 // GCC 12 takes the placeholder operand inside its own intrinsics for an uninitialized variable (its bug 105593).
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#include "kernels/gemm_w4g/blocks_x86_avx2.h"
+#include "kernels/gemm_wg/blocks_x86_avx2.h"
 
 #if defined(CTK_USE_SIMDE)
 #define CTK_UNROLL_12
@@ -117,7 +117,7 @@ inline __m512i high_nibbles(__m512i codes) {
 
 // A product's fixed parts and a tile's place in it.
 struct Walk {
-  const GemmW4& g;
+  const GemmWg& g;
   PanelLayout layout;
   Staged x;               // of the tile
   std::size_t first_row;  // of the tile, in C
@@ -162,7 +162,7 @@ inline void add_steps(__m512i (&sums)[V][P * S], const char* codes, std::size_t 
 template <std::size_t V, std::size_t D, std::size_t P>
 [[gnu::noinline]] void tile(const Walk& walk, std::size_t column, std::size_t columns) {
   constexpr std::size_t kRows = V / D, kSums = V <= kThinLines ? 4 : 1;
-  const GemmW4& g = walk.g;
+  const GemmWg& g = walk.g;
   const PanelLayout& layout = walk.layout;
   const char* panel = static_cast<const char*>(g.packed) + column / kColumns * layout.bytes;
   float out[kRows][P * kColumns];
@@ -254,7 +254,7 @@ void tile_of(std::size_t rows, const Walk& walk, std::size_t column, std::size_t
 // ---- the row -------------------------------------------------------------------------------------------------------
 
 template <std::size_t D>
-void run_digits(const GemmW4& g, const void* staged, std::size_t m_begin, std::size_t rows, std::size_t n_begin,
+void run_digits(const GemmWg& g, const void* staged, std::size_t m_begin, std::size_t rows, std::size_t n_begin,
                 std::size_t n_end) {
   const Tiles tiles = tiles_of(rows, D, kLines);
   Walk walk{g, layout_of(g.shape), {}, m_begin};
@@ -275,25 +275,25 @@ void run_digits(const GemmW4& g, const void* staged, std::size_t m_begin, std::s
   }
 }
 
-std::size_t block_rows(const W4Shape& s, int digits) {
+std::size_t block_rows(const WgShape& s, int digits) {
   const std::size_t bytes = layout_of(s).steps * kStep * static_cast<std::size_t>(digits);
   const std::size_t fitting = bytes == 0 ? kMostRows : kStagedBytes / bytes;
   return fitting < kLeastRows ? kLeastRows : smaller(fitting, kMostRows);
 }
 
-std::size_t staged_bytes(const W4Shape& s, int digits, std::size_t rows) {
+std::size_t staged_bytes(const WgShape& s, int digits, std::size_t rows) {
   return staged_bytes_of(layout_of(s), rows * static_cast<std::size_t>(digits));
 }
 
-void stage(const GemmW4& g, const float* a, std::size_t rows, std::size_t begin, std::size_t end, void* staged) {
+void stage(const GemmWg& g, const float* a, std::size_t rows, std::size_t begin, std::size_t end, void* staged) {
   stage_tiles(g, a, rows, begin, end, kLines, staged);
 }
 
-std::size_t scratch_bytes(const W4Shape&, int) {
+std::size_t scratch_bytes(const WgShape&, int) {
   return 0;
 }
 
-void run(const GemmW4& g, const void* staged, std::size_t m_begin, std::size_t rows, std::size_t n_begin,
+void run(const GemmWg& g, const void* staged, std::size_t m_begin, std::size_t rows, std::size_t n_begin,
          std::size_t n_end, void*) {
   if (g.digits == 1) run_digits<1>(g, staged, m_begin, rows, n_begin, n_end);
   if (g.digits == 2) run_digits<2>(g, staged, m_begin, rows, n_begin, n_end);
@@ -302,10 +302,10 @@ void run(const GemmW4& g, const void* staged, std::size_t m_begin, std::size_t r
 
 }  // namespace
 
-extern const GemmW4Row gemm_w4g_12x32_x86_avx512vnni;
-constinit const GemmW4Row gemm_w4g_12x32_x86_avx512vnni{
+extern const GemmWgRow gemm_wg_12x32_x86_avx512vnni;
+constinit const GemmWgRow gemm_wg_12x32_x86_avx512vnni{
     .isa = Isa::x86_avx512vnni,
-    .name = "gemm_w4g_12x32_x86_avx512vnni",
+    .name = "gemm_wg_12x32_x86_avx512vnni",
     .n_step = kPanels * kColumns,
     .packed_bytes = packed_bytes,
     .pack = pack,

@@ -1,4 +1,4 @@
-#include "kernels/gemm_w4g/gemm_w4g.h"
+#include "kernels/gemm_wg/gemm_wg.h"
 
 #include <gtest/gtest.h>
 
@@ -14,9 +14,9 @@
 
 namespace ctk::kernels {
 namespace test {
-// emulated_gemm_w4g_x86_*_test.cpp; null where the emulation's headers (libsimde-dev) are missing, and on ARM.
-const GemmW4Row* emulated_w4g_avxvnni();
-const GemmW4Row* emulated_w4g_avx512vnni();
+// emulated_gemm_wg_x86_*_test.cpp; null where the emulation's headers (libsimde-dev) are missing, and on ARM.
+const GemmWgRow* emulated_wg_avxvnni();
+const GemmWgRow* emulated_wg_avx512vnni();
 }  // namespace test
 
 namespace {
@@ -28,8 +28,8 @@ using ctk::test::Residual;
 // Calls body(row) for each row this host can run, then for those emulated instruction by instruction.
 template <class Body>
 void for_each_row(Body&& body) {
-  ctk::test::for_each_row(gemm_w4g_rows(), body);
-  for (const GemmW4Row* row : {test::emulated_w4g_avxvnni(), test::emulated_w4g_avx512vnni()}) {
+  ctk::test::for_each_row(gemm_wg_rows(), body);
+  for (const GemmWgRow* row : {test::emulated_wg_avxvnni(), test::emulated_wg_avx512vnni()}) {
     if (row == nullptr) continue;
     SCOPED_TRACE(std::string(row->name) + " (emulated)");
     body(*row);
@@ -38,7 +38,7 @@ void for_each_row(Body&& body) {
 
 // A weight matrix with everything pack() reads. codes: one a byte, 0..15.
 struct Weights {
-  W4Shape shape;
+  WgShape shape;
   bool is_signed = false;
   std::size_t row_codes = 0;
   std::vector<std::uint8_t> codes, zero_points;
@@ -63,7 +63,7 @@ struct Weights {
   }
 };
 
-Weights random_weights(Random& random, const W4Shape& shape) {
+Weights random_weights(Random& random, const WgShape& shape) {
   Weights w;
   w.shape = shape;
   w.is_signed = !shape.is_affine && random.below(2) == 0;
@@ -93,19 +93,19 @@ struct Inputs {
   FencedArray<float> activations;
 };
 
-std::vector<float> computed(const GemmW4Row& row, const Weights& w, Inputs& in, const Options& o, FloatOutput& c) {
+std::vector<float> computed(const GemmWgRow& row, const Weights& w, Inputs& in, const Options& o, FloatOutput& c) {
   const auto aligned = [](std::size_t bytes) { return (bytes + 63) / 64 * 64; };
   FencedArray<char> packed(aligned(row.packed_bytes(w.shape)));
-  FencedArray<char> scratch(gemm_w4_scratch_bytes(row, w.shape, o.digits, o.m));
-  W4Matrix matrix;
+  FencedArray<char> scratch(gemm_wg_scratch_bytes(row, w.shape, o.digits, o.m));
+  WgMatrix matrix;
   matrix.shape = w.shape;
   matrix.codes = in.codes.data();
   matrix.row_codes = w.row_codes;
   matrix.is_signed = w.is_signed;
   matrix.scales = in.scales.data();
   matrix.zero_points = w.shape.is_affine ? in.zero_points.data() : nullptr;
-  pack_w4(row, matrix, packed.data());
-  GemmW4 g;
+  pack_wg(row, matrix, packed.data());
+  GemmWg g;
   g.m = o.m;
   g.shape = w.shape;
   g.a = in.activations.data();
@@ -117,11 +117,11 @@ std::vector<float> computed(const GemmW4Row& row, const Weights& w, Inputs& in, 
   c.reset();
   g.c = c.data();
   g.c_stride = w.shape.n + o.c_gap;
-  gemm_w4(row, g, scratch.data());
+  gemm_wg(row, g, scratch.data());
   return c.values();
 }
 
-std::vector<float> computed(const GemmW4Row& row, const Weights& w, const std::vector<float>& a, const Options& o,
+std::vector<float> computed(const GemmWgRow& row, const Weights& w, const std::vector<float>& a, const Options& o,
                             FloatOutput& c) {
   Inputs in(w, a);
   return computed(row, w, in, o, c);
@@ -148,8 +148,8 @@ void compare_rows(Random& random, const Weights& w, const std::vector<float>& a,
                " digits " + std::to_string(o.digits) + " per token " + std::to_string(o.per_token));
   FloatOutput c(random, o.m, w.shape.n, w.shape.n + o.c_gap, o.has_bias, o.residual, o.is_clamped);
   Inputs in(w, a);
-  const std::vector<float> want = computed(gemm_w4g_rows().front(), w, in, o, c);
-  for_each_row([&](const GemmW4Row& row) {
+  const std::vector<float> want = computed(gemm_wg_rows().front(), w, in, o, c);
+  for_each_row([&](const GemmWgRow& row) {
     for (int team : teams) {
       if (team == 1 && row.isa == Isa::scalar) continue;
       set_threads(team);
@@ -167,7 +167,7 @@ std::vector<float> random_activations(Random& random, std::size_t m, std::size_t
   return a;
 }
 
-void check_random(Random& random, Options o, W4Shape shape, std::vector<int> teams) {
+void check_random(Random& random, Options o, WgShape shape, std::vector<int> teams) {
   o.per_token = random.below(2) == 0;
   o.has_bias = random.below(2) == 0;
   o.is_clamped = random.below(4) == 0;
@@ -180,8 +180,8 @@ void check_random(Random& random, Options o, W4Shape shape, std::vector<int> tea
 
 constexpr std::size_t kGroupSizes[] = {0, 16, 32, 48, 64, 128};
 
-TEST(GemmW4g, RowsEqualTheReferenceOnRandomShapes) {
-  Random random(ctk::test::test_seed(), "gemm_w4g");
+TEST(GemmWg, RowsEqualTheReferenceOnRandomShapes) {
+  Random random(ctk::test::test_seed(), "gemm_wg");
   for (int i = 0; i < 10000 && !HasFatalFailure(); ++i) {
     Options o;
     o.m = 1 + random.below(9);
@@ -193,8 +193,8 @@ TEST(GemmW4g, RowsEqualTheReferenceOnRandomShapes) {
   }
 }
 
-TEST(GemmW4g, RowsEqualTheReferenceAtEveryTailOfATile) {
-  Random random(ctk::test::test_seed(), "gemm_w4g tails");
+TEST(GemmWg, RowsEqualTheReferenceAtEveryTailOfATile) {
+  Random random(ctk::test::test_seed(), "gemm_wg tails");
   for (std::size_t n : {1, 7, 8, 9, 15, 16, 17, 33}) {
     for (std::size_t k : {1, 7, 8, 9, 15, 16, 17, 31, 33, 63, 65, 127, 129, 131}) {
       for (std::size_t m : {1, 2, 3, 4, 5, 6, 7, 13}) {
@@ -209,8 +209,8 @@ TEST(GemmW4g, RowsEqualTheReferenceAtEveryTailOfATile) {
   }
 }
 
-TEST(GemmW4g, RowsEqualTheReferenceOnLongAndManyRows) {
-  Random random(ctk::test::test_seed(), "gemm_w4g long");
+TEST(GemmWg, RowsEqualTheReferenceOnLongAndManyRows) {
+  Random random(ctk::test::test_seed(), "gemm_wg long");
   const std::size_t shapes[][4] = {{1, 40, 4096, 128}, {3, 17, 5000, 0},  {130, 24, 200, 32}, {70, 50, 1040, 64},
                                    {9, 33, 2050, 128}, {200, 16, 16, 16}, {25, 20, 3000, 0},  {64, 18, 700, 512}};
   for (const auto& s : shapes) {
@@ -225,7 +225,7 @@ TEST(GemmW4g, RowsEqualTheReferenceOnLongAndManyRows) {
 }
 
 // One channel, one row: what a product of weights with equal code and activations with equal value gives.
-float product(const GemmW4Row& row, W4Shape shape, int code, int zero_point, float scale, float activation,
+float product(const GemmWgRow& row, WgShape shape, int code, int zero_point, float scale, float activation,
               int digits) {
   Random random(1);
   Weights w = random_weights(random, shape);
@@ -238,8 +238,8 @@ float product(const GemmW4Row& row, W4Shape shape, int code, int zero_point, flo
   return computed(row, w, std::vector<float>(shape.k, activation), o, c)[0];
 }
 
-TEST(GemmW4g, KeepsExtremeCodesExact) {
-  for_each_row([](const GemmW4Row& row) {
+TEST(GemmWg, KeepsExtremeCodesExact) {
+  for_each_row([](const GemmWgRow& row) {
     // Affine, code 15, zero point 0, activations at the end of their range: q = +-127 each, scale 2 / 127 a step.
     // dot = 128 * 127 * 15 = 243840; times float(2 / 127) * 0.5 = 1920 within two roundings.
     EXPECT_NEAR(product(row, {1, 128, 128, true}, 15, 0, 0.5f, 2.0f, 1), 1920.0f, 1e-3f);
@@ -255,7 +255,7 @@ TEST(GemmW4g, KeepsExtremeCodesExact) {
   });
 }
 
-TEST(GemmW4g, RoundsActivationsToNearestWithTiesToEven) {
+TEST(GemmWg, RoundsActivationsToNearestWithTiesToEven) {
   // Group of 16: 127 sets the step to 1; 0.5, 1.5, 2.5 and -2.5 become 0, 2, 2, -2. Weights 1 (code 9), scale 1.
   Random random(1);
   Weights w = random_weights(random, {1, 16, 16, false});
@@ -264,12 +264,12 @@ TEST(GemmW4g, RoundsActivationsToNearestWithTiesToEven) {
   Options o;
   const float group[16] = {127.0f, 0.5f, 1.5f, 2.5f, -2.5f};
   FloatOutput c(random, 1, 1, 1, false, Residual::none, false);
-  for_each_row([&](const GemmW4Row& row) {
+  for_each_row([&](const GemmWgRow& row) {
     EXPECT_EQ(computed(row, w, {group, group + 16}, o, c)[0], 127.0f + 0.0f + 2.0f + 2.0f - 2.0f);
   });
 }
 
-TEST(GemmW4g, GivesActivationsOneStepAGroupOrOneAToken) {
+TEST(GemmWg, GivesActivationsOneStepAGroupOrOneAToken) {
   // Two groups of 16: 127 and then 1s. By groups the ones are exact; one step a token makes them round(1) = 1 of step
   // 1, too; 0.4 however is exact by groups and 0 by token.
   Random random(1);
@@ -281,7 +281,7 @@ TEST(GemmW4g, GivesActivationsOneStepAGroupOrOneAToken) {
   std::fill(a.begin() + 16, a.end(), 0.4f);
   Options o;
   FloatOutput c(random, 1, 1, 1, false, Residual::none, false);
-  for_each_row([&](const GemmW4Row& row) {
+  for_each_row([&](const GemmWgRow& row) {
     o.per_token = false;
     EXPECT_NEAR(computed(row, w, a, o, c)[0], 127.0f + 16 * 0.4f, 1e-4f);
     o.per_token = true;
@@ -289,11 +289,11 @@ TEST(GemmW4g, GivesActivationsOneStepAGroupOrOneAToken) {
   });
 }
 
-TEST(GemmW4g, StaysWithinTheStatedErrorOfTheDequantizedProduct) {
-  Random random(ctk::test::test_seed(), "gemm_w4g error");
+TEST(GemmWg, StaysWithinTheStatedErrorOfTheDequantizedProduct) {
+  Random random(ctk::test::test_seed(), "gemm_wg error");
   const double epsilon = std::numeric_limits<float>::epsilon();
   for (int i = 0; i < 300; ++i) {
-    const W4Shape shape{1 + random.below(20), 1 + random.below(500), kGroupSizes[random.below(std::size(kGroupSizes))],
+    const WgShape shape{1 + random.below(20), 1 + random.below(500), kGroupSizes[random.below(std::size(kGroupSizes))],
                         random.below(2) == 0};
     const Weights w = random_weights(random, shape);
     Options o;
@@ -303,7 +303,7 @@ TEST(GemmW4g, StaysWithinTheStatedErrorOfTheDequantizedProduct) {
     const std::vector<float> a = random_activations(random, o.m, shape.k, 0);
     FloatOutput c(random, o.m, shape.n, shape.n, true, Residual::none, false);
     const double relative_step = o.digits == 1 ? 0x1p-8 * 1.01 : o.digits == 2 ? 0x1p-15 * 1.01 : 0x1p-23;
-    for_each_row([&](const GemmW4Row& row) {
+    for_each_row([&](const GemmWgRow& row) {
       const std::vector<float> y = computed(row, w, a, o, c);
       for (std::size_t m = 0; m < o.m; ++m) {
         for (std::size_t n = 0; n < shape.n; ++n) {
@@ -330,7 +330,7 @@ TEST(GemmW4g, StaysWithinTheStatedErrorOfTheDequantizedProduct) {
   }
 }
 
-TEST(GemmW4g, MakesZerosOfZeroAndTinyGroupsAndNaNOfWhatIsNotFinite) {
+TEST(GemmWg, MakesZerosOfZeroAndTinyGroupsAndNaNOfWhatIsNotFinite) {
   Random random(5);
   const float infinity = std::numeric_limits<float>::infinity();
   for (int digits = 1; digits <= 3; ++digits) {
@@ -347,7 +347,7 @@ TEST(GemmW4g, MakesZerosOfZeroAndTinyGroupsAndNaNOfWhatIsNotFinite) {
       a[3 * 70 + 69] = std::numeric_limits<float>::quiet_NaN();
       a[4 * 70 + 33] = -infinity;
       FloatOutput c(random, o.m, 18, 18, true, Residual::none, false);
-      for_each_row([&](const GemmW4Row& row) {
+      for_each_row([&](const GemmWgRow& row) {
         const std::vector<float> y = computed(row, w, a, o, c);
         for (std::size_t n = 0; n < 18; ++n) {
           EXPECT_EQ(y[n], c.bias(n));
@@ -362,8 +362,8 @@ TEST(GemmW4g, MakesZerosOfZeroAndTinyGroupsAndNaNOfWhatIsNotFinite) {
   }
 }
 
-TEST(GemmW4g, StoresFourBitsAWeightAndTheScales) {
-  for_each_row([](const GemmW4Row& row) {
+TEST(GemmWg, StoresFourBitsAWeightAndTheScales) {
+  for_each_row([](const GemmWgRow& row) {
     if (row.isa == Isa::scalar) return;  // the reference unpacks
     // 4096 x 4096, groups of 128: 0.5 + 2 / 128 bytes a weight; affine: 0.5 + 3 / 128.
     EXPECT_EQ(row.packed_bytes({4096, 4096, 128, false}), 8650752u);
@@ -372,18 +372,18 @@ TEST(GemmW4g, StoresFourBitsAWeightAndTheScales) {
   });
 }
 
-TEST(GemmW4g, SaysWhichGroupsItSupports) {
+TEST(GemmWg, SaysWhichGroupsItSupports) {
   for (std::size_t group : {0, 16, 32, 48, 64, 128, 1024})
-    EXPECT_TRUE((W4Shape{8, 100, group}.is_supported())) << group;
-  EXPECT_TRUE((W4Shape{8, 100, 100}.is_supported()));  // one group, whatever its length
-  EXPECT_TRUE((W4Shape{8, 1 << 20, 0}.is_supported()));
-  for (std::size_t group : {1, 8, 20, 99}) EXPECT_FALSE((W4Shape{8, 100, group}.is_supported())) << group;
-  EXPECT_FALSE((W4Shape{8, (1 << 20) + 1, 32}.is_supported()));
+    EXPECT_TRUE((WgShape{8, 100, group}.is_supported())) << group;
+  EXPECT_TRUE((WgShape{8, 100, 100}.is_supported()));  // one group, whatever its length
+  EXPECT_TRUE((WgShape{8, 1 << 20, 0}.is_supported()));
+  for (std::size_t group : {1, 8, 20, 99}) EXPECT_FALSE((WgShape{8, 100, group}.is_supported())) << group;
+  EXPECT_FALSE((WgShape{8, (1 << 20) + 1, 32}.is_supported()));
 }
 
-TEST(GemmW4g, TakesEmptyProducts) {
+TEST(GemmWg, TakesEmptyProducts) {
   Random random(3);
-  for (const W4Shape& shape : {W4Shape{5, 0, 32, false}, W4Shape{5, 0, 0, true}}) {
+  for (const WgShape& shape : {WgShape{5, 0, 32, false}, WgShape{5, 0, 0, true}}) {
     Options o;
     o.m = 2;
     compare_rows(random, random_weights(random, shape), {}, o);

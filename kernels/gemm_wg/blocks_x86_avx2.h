@@ -2,7 +2,7 @@
 // cache while all tiles of a block of rows pass over them, and the last step. Sources with AVX2 only; internal linkage.
 #pragma once
 
-#include "kernels/gemm_w4g/stage_x86_avx2.h"
+#include "kernels/gemm_wg/stage_x86_avx2.h"
 
 #if defined(CTK_USE_SIMDE)
 #include <simde/x86/f16c.h>
@@ -121,7 +121,7 @@ inline void load_bias(const EpilogueFloat& e, std::size_t column, std::size_t co
   if (columns > 8) bias[1] = load_at_most_8(e.bias + column + 8, columns - 8);
 }
 
-inline void finish(const GemmW4& g, std::size_t row, std::size_t column, std::size_t columns, const __m256 (&sums)[2]) {
+inline void finish(const GemmWg& g, std::size_t row, std::size_t column, std::size_t columns, const __m256 (&sums)[2]) {
   const EpilogueFloat& e = g.epilogue;
   const __m256 low = _mm256_set1_ps(e.low), high = _mm256_set1_ps(e.high);
   for (std::size_t half = 0; 8 * half < columns; ++half) {

@@ -1,8 +1,8 @@
-// gemm_w4g on AVX-VNNI: vpdpbusd on 256 bits adds four products of codes (0..15) and signed digits to an int32 sum,
+// gemm_wg on AVX-VNNI: vpdpbusd on 256 bits adds four products of codes (0..15) and signed digits to an int32 sum,
 // exactly. The loops are those of AVX2, without anything to widen.
 #if defined(__x86_64__) || defined(CTK_USE_SIMDE)
 
-#include "kernels/gemm_w4g/panels.h"
+#include "kernels/gemm_wg/panels.h"
 #include "kernels/intrinsics_x86.h"
 
 namespace ctk::kernels {
@@ -52,14 +52,14 @@ struct Dot {
 }  // namespace
 }  // namespace ctk::kernels
 
-#include "kernels/gemm_w4g/tiles_x86_avx2.h"
+#include "kernels/gemm_wg/tiles_x86_avx2.h"
 
 namespace ctk::kernels {
 
-extern const GemmW4Row gemm_w4g_6x16_x86_avxvnni;
-constinit const GemmW4Row gemm_w4g_6x16_x86_avxvnni{
+extern const GemmWgRow gemm_wg_6x16_x86_avxvnni;
+constinit const GemmWgRow gemm_wg_6x16_x86_avxvnni{
     .isa = Isa::x86_avxvnni,
-    .name = "gemm_w4g_6x16_x86_avxvnni",
+    .name = "gemm_wg_6x16_x86_avxvnni",
     .n_step = kColumns,
     .packed_bytes = packed_bytes,
     .pack = pack,

@@ -10,7 +10,7 @@
 #pragma once
 
 #include "kernels/epilogue_arm_neon.h"
-#include "kernels/gemm_w4g/panels.h"
+#include "kernels/gemm_wg/panels.h"
 
 namespace ctk::kernels {
 namespace {
@@ -97,7 +97,7 @@ void stage_group(const float* a, std::size_t count, RoundingStep step, std::uint
 }
 
 template <std::size_t D>
-void stage_rows(const GemmW4& g, const float* a, std::size_t begin, std::size_t end, void* staged) {
+void stage_rows(const GemmWg& g, const float* a, std::size_t begin, std::size_t end, void* staged) {
   const PanelLayout layout = layout_of(g.shape);
   const std::size_t k = g.shape.k, group = g.shape.group();
   const float limit = D == 1 ? 127.0f : D == 2 ? 127.0f * 256.0f : 127.0f * 65536.0f;

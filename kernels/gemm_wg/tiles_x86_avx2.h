@@ -13,7 +13,7 @@
 // Sources with AVX2 only; internal linkage.
 #pragma once
 
-#include "kernels/gemm_w4g/blocks_x86_avx2.h"
+#include "kernels/gemm_wg/blocks_x86_avx2.h"
 
 namespace ctk::kernels {
 namespace {
@@ -58,7 +58,7 @@ inline void settle([[maybe_unused]] __m256i& a) {
 
 // A product's fixed parts.
 struct Walk {
-  const GemmW4& g;
+  const GemmWg& g;
   PanelLayout layout;
   Staged x;               // of the tile
   std::size_t first_row;  // of the tile, in C
@@ -92,7 +92,7 @@ inline void thin_steps(__m256i (&sums)[V][2], const char* codes, const char* x, 
 template <std::size_t V, std::size_t D>
 [[gnu::noinline]] void thin_tile(const Walk& walk, std::size_t column, std::size_t columns) {
   constexpr std::size_t kRows = V / D, kUnrolled = 4;  // kUnrolled divides Dot::kSteps
-  const GemmW4& g = walk.g;
+  const GemmWg& g = walk.g;
   const PanelLayout& layout = walk.layout;
   const char* panel = static_cast<const char*>(g.packed) + column / kColumns * layout.bytes;
   __m256 out[kRows][2];
@@ -143,7 +143,7 @@ template <std::size_t V, std::size_t D>
 }
 
 template <std::size_t D>
-void thin(const GemmW4& g, const void* staged, std::size_t m_begin, std::size_t rows, std::size_t n_begin,
+void thin(const GemmWg& g, const void* staged, std::size_t m_begin, std::size_t rows, std::size_t n_begin,
           std::size_t n_end) {
   Walk walk{g, layout_of(g.shape), {}, 0};
   const Tiles tiles = tiles_of(rows, D, kThinLines);
@@ -278,7 +278,7 @@ void tile_of(std::size_t rows, const Chunk& chunk, const Staged& x, float* sums)
 }
 
 template <std::size_t D>
-void thick(const GemmW4& g, const void* staged, std::size_t m_begin, std::size_t rows, std::size_t n_begin,
+void thick(const GemmWg& g, const void* staged, std::size_t m_begin, std::size_t rows, std::size_t n_begin,
            std::size_t n_end, void* scratch) {
   const PanelLayout layout = layout_of(g.shape);
   const Tiles tiles = tiles_of(rows, D, kLines);
@@ -318,27 +318,27 @@ void thick(const GemmW4& g, const void* staged, std::size_t m_begin, std::size_t
 
 // ---- what a row is made of -----------------------------------------------------------------------------------------
 
-inline std::size_t block_rows(const W4Shape& s, int digits) {
+inline std::size_t block_rows(const WgShape& s, int digits) {
   const std::size_t bytes = layout_of(s).steps * kStep * static_cast<std::size_t>(digits);
   const std::size_t fitting = bytes == 0 ? kMostRows : kBlockBytes / bytes;
   return fitting < kLeastRows ? kLeastRows : smaller(fitting, kMostRows);
 }
 
-inline std::size_t staged_bytes(const W4Shape& s, int digits, std::size_t rows) {
+inline std::size_t staged_bytes(const WgShape& s, int digits, std::size_t rows) {
   return staged_bytes_of(layout_of(s), rows * static_cast<std::size_t>(digits));
 }
 
-inline void stage(const GemmW4& g, const float* a, std::size_t rows, std::size_t begin, std::size_t end, void* staged) {
+inline void stage(const GemmWg& g, const float* a, std::size_t rows, std::size_t begin, std::size_t end, void* staged) {
   const std::size_t lines = rows * static_cast<std::size_t>(g.digits);
   stage_tiles(g, a, rows, begin, end, tile_lines(layout_of(g.shape), lines), staged);
 }
 
-inline std::size_t scratch_bytes(const W4Shape& s, int digits) {
+inline std::size_t scratch_bytes(const WgShape& s, int digits) {
   return chunk_bytes(layout_of(s), block_rows(s, digits));
 }
 
 template <std::size_t D>
-void run_digits(const GemmW4& g, const void* staged, std::size_t m_begin, std::size_t rows, std::size_t n_begin,
+void run_digits(const GemmWg& g, const void* staged, std::size_t m_begin, std::size_t rows, std::size_t n_begin,
                 std::size_t n_end, void* scratch) {
   if (is_thin(layout_of(g.shape), rows * D)) {
     thin<D>(g, staged, m_begin, rows, n_begin, n_end);
@@ -347,7 +347,7 @@ void run_digits(const GemmW4& g, const void* staged, std::size_t m_begin, std::s
   }
 }
 
-inline void run(const GemmW4& g, const void* staged, std::size_t m_begin, std::size_t rows, std::size_t n_begin,
+inline void run(const GemmWg& g, const void* staged, std::size_t m_begin, std::size_t rows, std::size_t n_begin,
                 std::size_t n_end, void* scratch) {
   if (g.digits == 1) run_digits<1>(g, staged, m_begin, rows, n_begin, n_end, scratch);
   if (g.digits == 2) run_digits<2>(g, staged, m_begin, rows, n_begin, n_end, scratch);
