@@ -42,8 +42,8 @@ constexpr Variant kVariants[] = {{"int4-g128-dyn8", 128, 1}, {"int4-g32-dyn8", 3
 
 // Weights and scales are random: times do not depend on them.
 void pack_random(Random& random, const kernels::GemmWgRow& row, const kernels::WgShape& shape, char* packed) {
-  std::vector<std::uint8_t> codes(shape.n * shape.k / 2);
-  for (std::uint8_t& code : codes) code = static_cast<std::uint8_t>(random.next());
+  std::vector<std::int8_t> codes(shape.n * shape.k);
+  for (std::int8_t& code : codes) code = static_cast<std::int8_t>(static_cast<int>(random.next() & 15) - 8);
   std::vector<std::uint16_t> scales(shape.n * shape.groups());
   for (std::uint16_t& scale : scales) scale = float_to_half(static_cast<float>(0.01 * random.uniform()));
   kernels::WgMatrix w;

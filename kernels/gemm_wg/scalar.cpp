@@ -35,16 +35,23 @@ Packed parts_of(const WgShape& s, const void* packed) {
 void pack(const WgMatrix& w, std::size_t n_begin, std::size_t n_end, void* packed) {
   const Packed p = parts_of(w.shape, packed);
   const std::size_t k = w.shape.k, groups = w.shape.groups();
+  const int half = 1 << (w.shape.bits - 1);
   for (std::size_t n = n_begin; n < n_end; ++n) {
     for (std::size_t i = 0; i < k; ++i) {
-      const std::size_t nibble = n * w.row_codes + i;
-      const unsigned code = w.codes[nibble / 2] >> (nibble % 2 * 4) & 15u;
-      p.codes[n * k + i] = static_cast<std::uint8_t>(w.is_signed ? code ^ 8u : code);
+      p.codes[n * k + i] = static_cast<std::uint8_t>(w.codes[n * w.row_codes + i] + half);
     }
     for (std::size_t g = n * groups; g < (n + 1) * groups; ++g) {
       p.scales[g] = half_to_float(w.scales[g]);
-      p.zero_points[g] = w.shape.is_affine ? w.zero_points[g] : std::uint8_t{8};
+      p.zero_points[g] = static_cast<std::uint8_t>(half + (w.shape.is_affine ? w.zero_points[g] : 0));
     }
+  }
+}
+
+void unpack_row(const WgShape& s, const void* packed, std::size_t n, float* out) {
+  const Packed p = parts_of(s, packed);
+  for (std::size_t k = 0; k < s.k; ++k) {
+    const std::size_t group = n * s.groups() + k / s.group();
+    out[k] = p.scales[group] * static_cast<float>(p.codes[n * s.k + k] - p.zero_points[group]);
   }
 }
 
@@ -136,6 +143,7 @@ constinit const GemmWgRow gemm_wg_1x1_scalar{
     .n_step = 1,
     .packed_bytes = packed_bytes,
     .pack = pack,
+    .unpack_row = unpack_row,
     .block_rows = block_rows,
     .staged_bytes = staged_bytes,
     .stage = stage,

@@ -1,4 +1,4 @@
-// Products with 4-bit weights in groups, or per channel with float activations: codes stay packed, activations are
+// Products with coded weights in groups, or per channel with float activations: codes stay packed, activations are
 // rounded as they come in (kernels/gemm_wg).
 #include "core/dtype.h"
 #include "kernels/gemm_wg/gemm_wg.h"
@@ -35,6 +35,8 @@ kernels::WgShape shape_of(const graph::Layer& layer, const QuantScheme& scheme) 
   shape.k = static_cast<std::size_t>(layer.reduction);
   shape.group_size =
       scheme.granularity == Granularity::per_group ? static_cast<std::size_t>(scheme.group_size) : std::size_t{0};
+  shape.is_affine = scheme.is_affine;
+  shape.bits = scheme.weight_bits;
   return shape;
 }
 
@@ -42,8 +44,7 @@ kernels::WgShape shape_of(const graph::Layer& layer, const QuantScheme& scheme) 
 
 bool is_group_layer(const PlanBuilder& builder, const graph::Layer& layer) {
   const auto& weight = builder.graph().value(layer.weight).quantized;
-  if (weight == nullptr || !is_product(builder, layer) || weight->codes.dtype() != DType::i4) return false;
-  if (weight->scheme.is_affine) return false;
+  if (weight == nullptr || !is_product(builder, layer) || !weight->scheme.is_integer_weight()) return false;
   if (weight->scheme.is_integer_activation() || weight->scheme.granularity == Granularity::per_tensor) return false;
   return layer.reduction > 0 && shape_of(layer, weight->scheme).is_supported() && has_half_scales(*weight);
 }
@@ -67,15 +68,14 @@ Status make_group_layer(PlanBuilder& builder, const FusedLayer& fused, const ker
   step->packed_bytes = step->gemm->packed_bytes(product.shape);
   const auto pack = [&](void* packed) {
     const std::vector<std::int8_t> codes = to_kernel_order<std::int8_t>(builder, layer, shape, unpack_codes(weight));
-    const Tensor nibbles = pack_codes({static_cast<std::int64_t>(codes.size())}, codes, 4);
     std::vector<std::uint16_t> scales(weight.scales.size());
     for (std::size_t i = 0; i < scales.size(); ++i) scales[i] = float_to_half(weight.scales[i]);
     kernels::WgMatrix matrix;
     matrix.shape = product.shape;
-    matrix.codes = static_cast<const std::uint8_t*>(nibbles.data());
+    matrix.codes = codes.data();
     matrix.row_codes = product.shape.k;
-    matrix.is_signed = true;
     matrix.scales = scales.data();
+    matrix.zero_points = weight.zeros.data();
     kernels::pack_wg(*step->gemm, matrix, packed);
   };
   CTK_TRY(step->packed, builder.packed(layer.node, *step, packed_geometry(builder, layer, shape), pack));
