@@ -10,8 +10,8 @@
 #include "kernels/eltwise/eltwise.h"
 #include "kernels/gemm_fp32/gemm_fp32.h"
 #include "kernels/gemm_w4a8/gemm_w4a8.h"
-#include "kernels/gemm_w4g/gemm_w4g.h"
 #include "kernels/gemm_w8a8/gemm_w8a8.h"
+#include "kernels/gemm_wg/gemm_wg.h"
 #include "kernels/lookup/lookup.h"
 #include "kernels/pool/pool.h"
 #include "kernels/select.h"
@@ -33,7 +33,7 @@ constexpr const char* kEveryRow[] = {
 #include "kernels/gemm_fp32/kernels.def"
 #include "kernels/gemm_w8a8/kernels.def"
 #include "kernels/gemm_w4a8/kernels.def"
-#include "kernels/gemm_w4g/kernels.def"
+#include "kernels/gemm_wg/kernels.def"
 #include "kernels/depthwise_fp32/kernels.def"
 #include "kernels/depthwise_w8a8/kernels.def"
 #include "kernels/eltwise/kernels.def"
@@ -62,7 +62,7 @@ std::vector<KernelInfo> all_kernels() {
   append(out, "gemm_fp32", gemm_fp32_rows());
   append(out, "gemm_w8a8", gemm_w8a8_rows());
   append(out, "gemm_w4a8", gemm_w4a8_rows());
-  append(out, "gemm_w4g", gemm_w4g_rows());
+  append(out, "gemm_wg", gemm_wg_rows());
   append(out, "depthwise_fp32", depthwise_fp32_rows());
   append(out, "depthwise_w8a8", depthwise_w8a8_rows());
   append(out, "eltwise", eltwise_rows());

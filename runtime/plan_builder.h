@@ -83,6 +83,7 @@ Result<bool> make_layer_steps(PlanBuilder& builder, graph::NodeId id);
 Result<bool> make_pool_steps(PlanBuilder& builder, graph::NodeId id);
 Result<bool> make_gated_steps(PlanBuilder& builder, graph::NodeId id);
 Result<bool> make_elementwise_steps(PlanBuilder& builder, graph::NodeId id);
+Result<bool> make_embedding_steps(PlanBuilder& builder, graph::NodeId id);
 Result<bool> make_movement_steps(PlanBuilder& builder, graph::NodeId id);
 Result<bool> make_normalization_steps(PlanBuilder& builder, graph::NodeId id);
 Result<bool> make_rotary_steps(PlanBuilder& builder, graph::NodeId id);

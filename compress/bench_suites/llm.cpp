@@ -1,5 +1,5 @@
-// Suite llm: a decoder of SmolLM2-135M's shape with 4-bit weights in groups of 32, head included, and random codes, as
-// no file has to be at hand. Times are per token.
+// Suite llm: a decoder of SmolLM2-135M's shape with weights of 4 bits, and of other widths, in groups of 32, head and
+// embedding included, and random codes, as no file has to be at hand. Times are per token.
 //   prefill512: 512 new tokens read at once.
 //   decode128:  128 tokens one after the other, from an empty text on.
 #include <string>
@@ -29,7 +29,7 @@ graph::hf::DecoderConfig smollm2_config() {
   return c;
 }
 
-// Random codes instead of the floats of every layer; what else reads those (the embedding) keeps them.
+// Random codes instead of the floats of every layer, and of the embedding, which is the head.
 void code_layers(graph::Graph& graph, const QuantScheme& scheme) {
   Random random(0, "bench llm codes");
   for (const graph::Layer& layer : graph::layers_of(graph)) {
@@ -37,14 +37,16 @@ void code_layers(graph::Graph& graph, const QuantScheme& scheme) {
     QuantTensor coded;
     coded.scheme = scheme;
     coded.method = "random";
-    coded.codes = Tensor::zeros(DType::i4, shape).value();
+    coded.codes = Tensor::zeros(code_dtype(scheme.weight_bits), shape).value();
     auto* words = static_cast<std::uint64_t*>(coded.codes.mutable_data());
     for (std::size_t i = 0; i < coded.codes.bytes() / sizeof(std::uint64_t); ++i) words[i] = random.next();
     coded.scales.assign(static_cast<std::size_t>(layer.channels) * groups_of(shape, 0, scheme), 0.0078125f);
     const graph::ValueId weight = graph.add_value(graph.unique_name(graph.value(layer.weight).name + ".codes"),
                                                   DType::f32, graph::DeclaredShape{{shape[0], ""}, {shape[1], ""}});
     graph.value(weight).quantized = std::make_shared<const QuantTensor>(std::move(coded));
+    const std::vector<graph::NodeId> others = graph::other_readers(graph, layer.weight);
     graph.set_input(layer.node, 1, weight);
+    for (graph::NodeId reader : others) graph.set_input(reader, 0, weight);  // the embedding: Gather(weight, ids)
     graph.node(layer.node).scheme = scheme;
   }
   graph.remove_dead_values();
@@ -113,7 +115,11 @@ Status bench_llm(const BenchOptions& options, const EmitRow& emit) {
   if (options.quick) config.layers = kQuickLayers, config.vocab_size = 4096;
   CTK_CHECK(bench_scheme(options, config, "w4a8_g32", "int4-g32-dyn8", emit));
   if (options.quick) return {};
-  return bench_scheme(options, config, "w4a16_g32", "int4-g32-dyn16", emit);
+  for (const char* bits : {"4", "8", "6", "5", "3"}) {
+    CTK_CHECK(bench_scheme(options, config, std::string("w") + bits + "a16_g32",
+                           std::string("int") + bits + "-g32-dyn16", emit));
+  }
+  return {};
 }
 
 }  // namespace ctk::pipeline

@@ -12,7 +12,7 @@
 #include "core/parallel.h"
 #include "core/random.h"
 #include "core/tensor.h"
-#include "kernels/gemm_w4g/gemm_w4g.h"
+#include "kernels/gemm_wg/gemm_wg.h"
 #include "kernels/select.h"
 
 namespace ctk::pipeline {
@@ -37,21 +37,21 @@ struct Variant {
   std::size_t group_size;
   int digits;
 };
-// f32act: activations in three digits, as near to float32 as their sums are (kernels/gemm_w4g/gemm_w4g.h).
+// f32act: activations in three digits, as near to float32 as their sums are (kernels/gemm_wg/gemm_wg.h).
 constexpr Variant kVariants[] = {{"int4-g128-dyn8", 128, 1}, {"int4-g32-dyn8", 32, 1}, {"int4-g128-f32act", 128, 3}};
 
 // Weights and scales are random: times do not depend on them.
-void pack_random(Random& random, const kernels::GemmW4Row& row, const kernels::W4Shape& shape, char* packed) {
-  std::vector<std::uint8_t> codes(shape.n * shape.k / 2);
-  for (std::uint8_t& code : codes) code = static_cast<std::uint8_t>(random.next());
+void pack_random(Random& random, const kernels::GemmWgRow& row, const kernels::WgShape& shape, char* packed) {
+  std::vector<std::int8_t> codes(shape.n * shape.k);
+  for (std::int8_t& code : codes) code = static_cast<std::int8_t>(static_cast<int>(random.next() & 15) - 8);
   std::vector<std::uint16_t> scales(shape.n * shape.groups());
   for (std::uint16_t& scale : scales) scale = float_to_half(static_cast<float>(0.01 * random.uniform()));
-  kernels::W4Matrix w;
+  kernels::WgMatrix w;
   w.shape = shape;
   w.codes = codes.data();
   w.row_codes = shape.k;
   w.scales = scales.data();
-  kernels::pack_w4(row, w, packed);
+  kernels::pack_wg(row, w, packed);
 }
 
 Status no_memory(std::size_t bytes) {
@@ -59,10 +59,10 @@ Status no_memory(std::size_t bytes) {
                      " bytes of free memory, found less. Close other programs, or use --quick");
 }
 
-Status bench_layer(const BenchOptions& options, const kernels::GemmW4Row& row, const Layer& layer,
+Status bench_layer(const BenchOptions& options, const kernels::GemmWgRow& row, const Layer& layer,
                    const Variant& variant, const EmitRow& emit) {
   Random random(0, "bench w4");
-  kernels::GemmW4 g;
+  kernels::GemmWg g;
   g.shape = {layer.n, layer.k, variant.group_size, false};
   g.digits = variant.digits;
   const std::size_t bytes = row.packed_bytes(g.shape), copies = (kStreamBytes + bytes - 1) / bytes;
@@ -74,7 +74,7 @@ Status bench_layer(const BenchOptions& options, const kernels::GemmW4Row& row, c
   for (const Point& point : kPoints) {
     std::vector<float> x(point.m * layer.k), y(point.m * layer.n);
     for (float& value : x) value = static_cast<float>(random.normal());
-    const std::size_t scratch_bytes = kernels::gemm_w4_scratch_bytes(row, g.shape, g.digits, point.m);
+    const std::size_t scratch_bytes = kernels::gemm_wg_scratch_bytes(row, g.shape, g.digits, point.m);
     const std::shared_ptr<void> scratch = allocate_aligned(scratch_bytes);
     if (scratch == nullptr) return no_memory(scratch_bytes);
     g.m = point.m;
@@ -97,7 +97,7 @@ Status bench_layer(const BenchOptions& options, const kernels::GemmW4Row& row, c
         [&] {
           for (std::size_t i = 0; i < walk; ++i) {
             g.packed = weights + i * bytes;
-            kernels::gemm_w4(row, g, scratch.get());
+            kernels::gemm_wg(row, g, scratch.get());
           }
         },
         result);
@@ -110,7 +110,7 @@ Status bench_layer(const BenchOptions& options, const kernels::GemmW4Row& row, c
 
 Status bench_w4(const BenchOptions& options, const EmitRow& emit) {
   CTK_TRY(const std::vector<Isa> isas, allowed_isas());
-  const kernels::GemmW4Row& row = kernels::select(kernels::gemm_w4g_rows(), isas);
+  const kernels::GemmWgRow& row = kernels::select(kernels::gemm_wg_rows(), isas);
   const std::span<const Layer> all(kLayers);
   for (const Layer& layer : options.quick ? all.first(kQuickLayers) : all) {
     for (const Variant& variant : kVariants) {

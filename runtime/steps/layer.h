@@ -40,7 +40,7 @@ std::vector<T> to_kernel_order(const PlanBuilder& builder, const graph::Layer& l
 Result<std::vector<float>> layer_bias(const PlanBuilder& builder, const graph::Layer& layer);
 
 Status make_integer_layer(PlanBuilder& builder, const FusedLayer& fused, const kernels::ConvShape& shape);
-// Whether the layer's codes and scales are what kernels/gemm_w4g takes; others become floats while packing.
+// Whether the layer's codes and scales are what kernels/gemm_wg takes; others become floats while packing.
 bool is_group_layer(const PlanBuilder& builder, const graph::Layer& layer);
 Status make_group_layer(PlanBuilder& builder, const FusedLayer& fused, const kernels::ConvShape& shape);
 Status make_float_layer(PlanBuilder& builder, const FusedLayer& fused, const kernels::ConvShape& shape);

@@ -302,7 +302,7 @@ def test_rows_of_other_processors_are_named_and_never_taken(compress_run):
     rows = json.loads(compress_run("kernels", "--why", "--json").out)["kernels"]
     foreign = [row for row in rows if row["why"].startswith("for another family of processors: ")]
     family = "arm_" if any(row["chosen"] and row["isa"].startswith("x86_") for row in rows) else "x86_"
-    assert {row["kind"] for row in foreign} >= {"gemm_w8a8", "gemm_w4a8", "gemm_w4g", "depthwise_w8a8", "pool", "lookup"}
+    assert {row["kind"] for row in foreign} >= {"gemm_w8a8", "gemm_w4a8", "gemm_wg", "depthwise_w8a8", "pool", "lookup"}
     assert all(row["isa"].startswith(family) and not row["chosen"] for row in foreign)
     listed = json.loads(compress_run("list", "kernels", "--json").out)["kernels"]
     needs = {row["name"]: row["needs"] for row in listed}

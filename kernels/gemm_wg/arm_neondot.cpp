@@ -1,17 +1,36 @@
-// gemm_w4g on ARM's dot products: sdot of codes 0..15 by digits, four k and four columns at once, unpacked from the
-// panels (panels.h) in registers as they stream by. A tile is up to four lines (rows times digits) by 16 columns: 16
-// sums, and eight unpacked vectors for every 32 sdot.
+// gemm_wg on ARM's dot products: sdot of codes (of 8 bits: lowered by 128) by digits, four k and four columns at once,
+// unpacked from the panels (panels.h) in registers as they stream by. A tile is up to four lines (rows times digits) by
+// 16 columns: 16 sums, and sixteen unpacked vectors for every 64 sdot.
 #if defined(__aarch64__)
 
-#include "kernels/gemm_w4g/gemm_w4g.h"
+#include "kernels/gemm_wg/gemm_wg.h"
 
-#include "kernels/gemm_w4g/stage_arm_neon.h"
+#include "kernels/gemm_wg/stage_arm_neon.h"
 
 namespace ctk::kernels {
 namespace {
 
 constexpr std::size_t kBlockBytes = 256 * 1024;  // of staged activations: a share of the second cache
 constexpr std::size_t kLeastRows = 12, kMostRows = 60;
+
+// Codes as 128-bit vectors, four a quad (panels.h).
+struct Planes128 {
+  using Vector = uint8x16_t;
+
+  static Vector load(const char* at) { return vld1q_u8(reinterpret_cast<const std::uint8_t*>(at)); }
+  static Vector ones(const char* at, std::size_t part) {
+    const Vector plane = load(at + part % 2 * sizeof(Vector));
+    return part < 2 ? plane : vshrq_n_u8(plane, 1);
+  }
+  static Vector masked(Vector v, int mask) { return vandq_u8(v, vdupq_n_u8(static_cast<std::uint8_t>(mask))); }
+  static Vector either(Vector a, Vector b) { return vorrq_u8(a, b); }
+
+  template <int kBits>
+  [[gnu::always_inline]] static void shift(Vector& v) {
+    if constexpr (kBits > 0) v = vshlq_n_u8(v, kBits);
+    if constexpr (kBits < 0) v = vshrq_n_u8(v, -kBits);
+  }
+};
 
 // Column vector v of every line: codes by quad l of x.
 template <std::size_t V>
@@ -23,8 +42,21 @@ inline void add_quads(int32x4_t (&dots)[V][4], std::size_t v, uint8x16_t codes, 
   if constexpr (V > 3) dots[3][v] = vdotq_laneq_s32(dots[3][v], w, x, 3);
 }
 
+// Quad I of a step; x: the step's quads.
+template <int kBits, std::size_t V, int I>
+[[gnu::always_inline]] inline void add_quad(int32x4_t (&dots)[V][4], const char* codes, const std::int8_t* x) {
+  const int8x16_t quads = vld1q_s8(x + I * kLines * kQuad);
+  CTK_UNROLL
+  for (std::size_t v = 0; v < 4; ++v) {
+    uint8x16_t w;
+    quad_codes<Planes128, kBits, I>(codes, v, w);
+    if constexpr (lowered_by(kBits) != 0) w = veorq_u8(w, vdupq_n_u8(lowered_by(kBits)));
+    add_quads<V>(dots, v, w, quads);
+  }
+}
+
 // Where a group's sums start: the zero points' part.
-template <std::size_t V>
+template <int kBits, std::size_t V>
 inline void start_group(int32x4_t (&dots)[V][4], const std::int32_t* corrections, const std::uint8_t* zero_points) {
   CTK_UNROLL
   for (std::size_t v = 0; v < 4; ++v) {
@@ -33,7 +65,7 @@ inline void start_group(int32x4_t (&dots)[V][4], const std::int32_t* corrections
       std::uint32_t four;
       std::memcpy(&four, zero_points + 4 * v, sizeof(four));
       const uint16x8_t words = vmovl_u8(vreinterpret_u8_u32(vdup_n_u32(four)));
-      zero = vreinterpretq_s32_u32(vmovl_u16(vget_low_u16(words)));
+      zero = vsubq_s32(vreinterpretq_s32_u32(vmovl_u16(vget_low_u16(words))), vdupq_n_s32(lowered_by(kBits)));
     }
     CTK_UNROLL
     for (std::size_t l = 0; l < V; ++l) dots[l][v] = vmulq_n_s32(zero, corrections[l]);
@@ -52,7 +84,7 @@ inline void load_columns(const float* from, std::size_t columns, float32x4_t (&o
   for (std::size_t v = 0; v < 4; ++v) out[v] = vld1q_f32((columns < kColumns ? buffer : from) + 4 * v);
 }
 
-void finish(const GemmW4& g, std::size_t row, std::size_t column, std::size_t columns, float32x4_t (&y)[4]) {
+void finish(const GemmWg& g, std::size_t row, std::size_t column, std::size_t columns, float32x4_t (&y)[4]) {
   const EpilogueFloat& e = g.epilogue;
   float32x4_t residual[4];
   if (e.residual != nullptr) load_columns(e.residual + row * e.residual_stride + column, columns, residual);
@@ -67,8 +99,8 @@ void finish(const GemmW4& g, std::size_t row, std::size_t column, std::size_t co
 }
 
 // V / D rows, the first of them `row` of C, by 16 columns, of which `columns` exist.
-template <std::size_t V, std::size_t D>
-void tile(const GemmW4& g, const PanelLayout& layout, const Staged& x, std::size_t row, std::size_t column,
+template <int kBits, std::size_t V, std::size_t D>
+void tile(const GemmWg& g, const PanelLayout& layout, const Staged& x, std::size_t row, std::size_t column,
           std::size_t columns) {
   const char* panel = static_cast<const char*>(g.packed) + column / kColumns * layout.bytes;
   float32x4_t out[V / D][4];
@@ -77,21 +109,19 @@ void tile(const GemmW4& g, const PanelLayout& layout, const Staged& x, std::size
   for (std::size_t r = 1; r < V / D; ++r) {
     for (std::size_t v = 0; v < 4; ++v) out[r][v] = out[0][v];
   }
-  const std::uint8_t* codes = reinterpret_cast<const std::uint8_t*>(panel + layout.codes);
+  const char* codes = panel + layout.codes;
   const std::uint8_t* zero_points = reinterpret_cast<const std::uint8_t*>(panel + layout.zero_points);
   const std::int8_t* quads = x.codes;
   for (std::size_t group = 0; group < layout.groups; ++group) {
     int32x4_t dots[V][4];
-    start_group<V>(dots, x.corrections + group * kLines, g.shape.is_affine ? zero_points + group * kColumns : nullptr);
+    start_group<kBits, V>(dots, x.corrections + group * kLines,
+                          g.shape.is_affine ? zero_points + group * kColumns : nullptr);
     const std::size_t steps = smaller(layout.group_steps, layout.steps - group * layout.group_steps);
-    for (std::size_t s = 0; s < steps; ++s, codes += kStepBytes, quads += 2 * kLines * kQuad) {
-      const int8x16_t x0 = vld1q_s8(quads), x1 = vld1q_s8(quads + kLines * kQuad);
-      CTK_UNROLL
-      for (std::size_t v = 0; v < 4; ++v) {
-        const uint8x16_t both = vld1q_u8(codes + 16 * v);
-        add_quads<V>(dots, v, vandq_u8(both, vdupq_n_u8(15)), x0);
-        add_quads<V>(dots, v, vshrq_n_u8(both, 4), x1);
-      }
+    for (std::size_t s = 0; s < steps; ++s, codes += step_bytes_of(kBits), quads += kQuads * kLines * kQuad) {
+      add_quad<kBits, V, 0>(dots, codes, quads);
+      add_quad<kBits, V, 1>(dots, codes, quads);
+      add_quad<kBits, V, 2>(dots, codes, quads);
+      add_quad<kBits, V, 3>(dots, codes, quads);
     }
     const char* scales = panel + group * kColumns * sizeof(std::uint16_t);
     CTK_UNROLL
@@ -107,70 +137,57 @@ void tile(const GemmW4& g, const PanelLayout& layout, const Staged& x, std::size
   for (std::size_t r = 0; r < V / D; ++r) finish(g, row + r, column, columns, out[r]);
 }
 
-template <std::size_t D>
-void run_digits(const GemmW4& g, const void* staged, std::size_t m_begin, std::size_t rows, std::size_t n_begin,
-                std::size_t n_end) {
+template <int kBits, std::size_t D>
+void run_digits(const GemmWg& g, const void* staged, std::size_t m_begin, std::size_t rows, std::size_t n_begin,
+                std::size_t n_end, void*) {
   const PanelLayout layout = layout_of(g.shape);
   for (std::size_t column = n_begin; column < n_end; column += kColumns) {
     const std::size_t columns = smaller(kColumns, n_end - column);
     for (std::size_t m = 0; m < rows; m += tile_rows(D)) {
       const Staged x = staged_tile(layout, staged, m / tile_rows(D));
       const std::size_t height = smaller(tile_rows(D), rows - m), row = m_begin + m;
-      if (height == 1) tile<D, D>(g, layout, x, row, column, columns);
+      if (height == 1) tile<kBits, D, D>(g, layout, x, row, column, columns);
       if constexpr (D <= 2) {
-        if (height == 2) tile<2 * D, D>(g, layout, x, row, column, columns);
+        if (height == 2) tile<kBits, 2 * D, D>(g, layout, x, row, column, columns);
       }
       if constexpr (D == 1) {
-        if (height == 3) tile<3, D>(g, layout, x, row, column, columns);
-        if (height == 4) tile<4, D>(g, layout, x, row, column, columns);
+        if (height == 3) tile<kBits, 3, D>(g, layout, x, row, column, columns);
+        if (height == 4) tile<kBits, 4, D>(g, layout, x, row, column, columns);
       }
     }
   }
 }
 
-std::size_t block_rows(const W4Shape& s, int digits) {
+std::size_t block_rows(const WgShape& s, int digits) {
   const std::size_t rows = tile_rows(static_cast<std::size_t>(digits)), bytes = tile_bytes(layout_of(s));
   const std::size_t fitting = bytes == 0 ? kMostRows : kBlockBytes / bytes * rows;
   return fitting < kLeastRows ? kLeastRows : smaller(fitting, kMostRows);
 }
 
-std::size_t staged_bytes(const W4Shape& s, int digits, std::size_t rows) {
+std::size_t staged_bytes(const WgShape& s, int digits, std::size_t rows) {
   const std::size_t height = tile_rows(static_cast<std::size_t>(digits));
   return (rows + height - 1) / height * tile_bytes(layout_of(s));
 }
 
-void stage(const GemmW4& g, const float* a, std::size_t, std::size_t begin, std::size_t end, void* staged) {
+void stage(const GemmWg& g, const float* a, std::size_t, std::size_t begin, std::size_t end, void* staged) {
   if (g.digits == 1) stage_rows<1>(g, a, begin, end, staged);
   if (g.digits == 2) stage_rows<2>(g, a, begin, end, staged);
   if (g.digits == 3) stage_rows<3>(g, a, begin, end, staged);
 }
 
-std::size_t scratch_bytes(const W4Shape&, int) {
+std::size_t scratch_bytes(const WgShape&, int) {
   return 0;
 }
 
-void run(const GemmW4& g, const void* staged, std::size_t m_begin, std::size_t rows, std::size_t n_begin,
-         std::size_t n_end, void*) {
-  if (g.digits == 1) run_digits<1>(g, staged, m_begin, rows, n_begin, n_end);
-  if (g.digits == 2) run_digits<2>(g, staged, m_begin, rows, n_begin, n_end);
-  if (g.digits == 3) run_digits<3>(g, staged, m_begin, rows, n_begin, n_end);
-}
-
 }  // namespace
+}  // namespace ctk::kernels
 
-extern const GemmW4Row gemm_w4g_4x16_arm_neondot;
-constinit const GemmW4Row gemm_w4g_4x16_arm_neondot{
-    .isa = Isa::arm_neondot,
-    .name = "gemm_w4g_4x16_arm_neondot",
-    .n_step = kColumns,
-    .packed_bytes = packed_bytes,
-    .pack = pack,
-    .block_rows = block_rows,
-    .staged_bytes = staged_bytes,
-    .stage = stage,
-    .scratch_bytes = scratch_bytes,
-    .run = run,
-};
+#include "kernels/gemm_wg/widths.h"
+
+namespace ctk::kernels {
+
+extern const GemmWgRow gemm_wg_4x16_arm_neondot;
+constinit const GemmWgRow gemm_wg_4x16_arm_neondot = row_of(Isa::arm_neondot, "gemm_wg_4x16_arm_neondot", kColumns);
 
 }  // namespace ctk::kernels
 

@@ -3,19 +3,28 @@
 // The rows of a block are taken in tiles of 4 / digits rows. A row's digit is a "line" of its own, a row's highest
 // digit first; a tile has room for four lines, one for each 32-bit lane of a vector. Tile after tile:
 //   scales       float32 [groups][4]        scale[m,g] * 256^d
-//   corrections  int32   [groups][4]        -sum_k q_d, or 8 times that where the weights are symmetric
-//   codes        int8    [2 * steps][4][4]  of four k each
-// Lines a tile does not have, and quads past k, stay unwritten: the former are loaded and not used, the latter meet
-// codes of 0.
+//   corrections  int32   [groups][4]        -sum_k q_d, times the zero point of symmetric weights (zero_point_of())
+//   codes        int8    [4 * steps][4][4]  of four k each; zero past k
+// Lines a tile does not have stay unwritten: they are loaded and not used.
 #pragma once
 
 #include "kernels/epilogue_arm_neon.h"
-#include "kernels/gemm_w4g/panels.h"
+#include "kernels/gemm_wg/panels.h"
 
 namespace ctk::kernels {
 namespace {
 
 constexpr std::size_t kLines = 4;
+
+// What codes of 8 bits are lowered by, for sdot takes both operands signed.
+constexpr int lowered_by(int bits) {
+  return bits == 8 ? 128 : 0;
+}
+
+// Of symmetric weights, for codes so lowered.
+constexpr std::uint32_t zero_point_of(int bits) {
+  return static_cast<std::uint32_t>((1 << (bits - 1)) - lowered_by(bits));
+}
 
 inline std::size_t tile_rows(std::size_t digits) {
   return kLines / digits;
@@ -74,9 +83,11 @@ void stage_group(const float* a, std::size_t count, RoundingStep step, std::uint
   const int32x4_t half = vdupq_n_s32(128);
   int32x4_t sums[D];
   for (std::size_t d = 0; d < D; ++d) sums[d] = vdupq_n_s32(0);
-  for (std::size_t i = 0; i < count; i += kQuad, codes += kLines * kQuad) {
+  const std::size_t padded = (count + kStep - 1) / kStep * kStep;
+  for (std::size_t i = 0; i < padded; i += kQuad, codes += kLines * kQuad) {
     int32x4_t q = vdupq_n_s32(0);
-    if (step.inverse != 0.0f) q = vcvtnq_s32_f32(vmulq_n_f32(load_at_most_4(a + i, count - i), step.inverse));
+    if (step.inverse != 0.0f && i < count)
+      q = vcvtnq_s32_f32(vmulq_n_f32(load_at_most_4(a + i, count - i), step.inverse));
     for (std::size_t d = D; d-- > 0;) {  // the lowest digit stands last
       const int16x4_t words = vmovn_s32(q);
       const int8x8_t bytes = vmovn_s16(vcombine_s16(words, words));
@@ -97,7 +108,7 @@ void stage_group(const float* a, std::size_t count, RoundingStep step, std::uint
 }
 
 template <std::size_t D>
-void stage_rows(const GemmW4& g, const float* a, std::size_t begin, std::size_t end, void* staged) {
+void stage_rows(const GemmWg& g, const float* a, std::size_t begin, std::size_t end, void* staged) {
   const PanelLayout layout = layout_of(g.shape);
   const std::size_t k = g.shape.k, group = g.shape.group();
   const float limit = D == 1 ? 127.0f : D == 2 ? 127.0f * 256.0f : 127.0f * 65536.0f;
@@ -111,8 +122,8 @@ void stage_rows(const GemmW4& g, const float* a, std::size_t begin, std::size_t 
       const float* from = row + i * group;
       const std::size_t count = smaller(group, k - i * group), at = i * kLines + line;
       if (!g.per_token) step = rounding_step(top_bits(from, count), limit);
-      stage_group<D>(from, count, step, g.shape.is_affine ? 1 : 8, to.scales + at, to.corrections + at,
-                     to.codes + (i * layout.group_steps * 2 * kLines + line) * kQuad);
+      stage_group<D>(from, count, step, g.shape.is_affine ? 1 : zero_point_of(g.shape.bits), to.scales + at,
+                     to.corrections + at, to.codes + (i * layout.group_steps * kQuads * kLines + line) * kQuad);
     }
   }
 }

@@ -1,16 +1,19 @@
-// gemm_w4g on AVX2: vpmaddubsw of codes (0..15) and signed digits. A 16-bit lane takes eight of its results, 32 k,
-// before it must be widened: 8 * 2 * 15 * 128 = 30720. So nearly two multiply-adds of 32 products start a cycle where
-// widening after each one allows one.
+// gemm_wg on AVX2: vpmaddubsw of codes and signed digits. Of codes of up to four bits a 16-bit lane takes eight
+// results, 32 k, before it must be widened: 8 * 2 * 15 * 128 = 30720. So nearly two multiply-adds of 32 products start
+// a cycle where widening after each one allows one. Codes of five bits may come four times (4 * 2 * 31 * 128 = 31744),
+// those of six twice (2 * 2 * 63 * 128 = 32256), and eight bits not even once: they are split into halves of four.
 #if defined(__x86_64__)
 
-#include "kernels/gemm_w4g/panels.h"
+#include "kernels/gemm_wg/panels.h"
 #include "kernels/intrinsics_x86.h"
 
 namespace ctk::kernels {
 namespace {
 
 struct Dot {
-  static constexpr std::size_t kSteps = 4;
+  static constexpr int kMostBits = 6;
+
+  static constexpr std::size_t quads(int bits) { return bits <= 4 ? 8 : bits == 5 ? 4 : 2; }
 
   static __m256i add(__m256i sum, __m256i w, __m256i x) { return _mm256_add_epi16(sum, _mm256_maddubs_epi16(w, x)); }
 
@@ -37,29 +40,20 @@ struct Dot {
         : [at] "m"(*reinterpret_cast<const char(*)[kQuad]>(at)), [w0] "x"(w0), [w1] "x"(w1));
   }
 
-  static __m256i widened(__m256i sum) { return _mm256_madd_epi16(sum, _mm256_set1_epi16(1)); }
+  static __m256i widened(__m256i sum, int factor) {
+    return _mm256_madd_epi16(sum, _mm256_set1_epi16(static_cast<short>(factor)));
+  }
 };
 
 }  // namespace
 }  // namespace ctk::kernels
 
-#include "kernels/gemm_w4g/tiles_x86_avx2.h"
+#include "kernels/gemm_wg/tiles_x86_avx2.h"
 
 namespace ctk::kernels {
 
-extern const GemmW4Row gemm_w4g_6x16_x86_avx2;
-constinit const GemmW4Row gemm_w4g_6x16_x86_avx2{
-    .isa = Isa::x86_avx2,
-    .name = "gemm_w4g_6x16_x86_avx2",
-    .n_step = kColumns,
-    .packed_bytes = packed_bytes,
-    .pack = pack,
-    .block_rows = block_rows,
-    .staged_bytes = staged_bytes,
-    .stage = stage,
-    .scratch_bytes = scratch_bytes,
-    .run = run,
-};
+extern const GemmWgRow gemm_wg_6x16_x86_avx2;
+constinit const GemmWgRow gemm_wg_6x16_x86_avx2 = row_of(Isa::x86_avx2, "gemm_wg_6x16_x86_avx2", kColumns);
 
 }  // namespace ctk::kernels
 

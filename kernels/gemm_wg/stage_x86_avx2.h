@@ -3,11 +3,11 @@
 // The rows of a block are taken in tiles as even as can be. A row's digit is a "line" of its own: a tile of h rows has
 // V = h * digits lines, a row's highest digit first. All tiles together:
 //   scales       float32 [groups][V], then the next tile's;     scale[m,g] * 256^d
-//   corrections  int32   [groups][V], then the next tile's;     -sum_k q_d, or 8 times that where the weights are
-//   symmetric codes        int8 [ceil(k / 4) rounded to even][V][4], then the next tile's; zero past k
+//   corrections  int32   [groups][V], then the next tile's;     -sum_k q_d, times the zero point of symmetric weights
+//   codes        int8    [4 steps][V][4], then the next tile's; zero past k
 #pragma once
 
-#include "kernels/gemm_w4g/panels.h"
+#include "kernels/gemm_wg/panels.h"
 #include "kernels/intrinsics_x86.h"
 
 namespace ctk::kernels {
@@ -104,9 +104,11 @@ void stage_group(const float* a, std::size_t count, RoundingStep step, std::size
   const __m256 inverse = _mm256_set1_ps(step.inverse);
   __m256i sums[D];
   for (std::size_t d = 0; d < D; ++d) sums[d] = _mm256_setzero_si256();
-  for (std::size_t i = 0; i < count; i += kStep, codes += 2 * pitch) {
+  const std::size_t padded = (count + kStep - 1) / kStep * kStep;
+  for (std::size_t i = 0; i < padded; i += 2 * kQuad, codes += 2 * pitch) {
     __m256i q = _mm256_setzero_si256();
-    if (step.inverse != 0.0f) q = _mm256_cvtps_epi32(_mm256_mul_ps(load_at_most_8(a + i, count - i), inverse));
+    if (step.inverse != 0.0f && i < count)
+      q = _mm256_cvtps_epi32(_mm256_mul_ps(load_at_most_8(a + i, count - i), inverse));
     for (std::size_t d = D; d-- > 0;) {  // the lowest digit stands last
       const __m256i bytes = _mm256_shuffle_epi8(q, low_bytes);
       const std::int32_t first = _mm_cvtsi128_si32(_mm256_castsi256_si128(bytes));
@@ -129,11 +131,12 @@ void stage_group(const float* a, std::size_t count, RoundingStep step, std::size
 }
 
 template <std::size_t D>
-void stage_rows(const GemmW4& g, const float* a, std::size_t rows, std::size_t begin, std::size_t end,
+void stage_rows(const GemmWg& g, const float* a, std::size_t rows, std::size_t begin, std::size_t end,
                 std::size_t most_lines, void* staged) {
   const PanelLayout layout = layout_of(g.shape);
   const std::size_t k = g.shape.k, group = g.shape.group();
   const Tiles tiles = tiles_of(rows, D, most_lines);
+  const std::size_t factor = g.shape.is_affine ? 1 : std::size_t{1} << (g.shape.bits - 1);
   const float limit = D == 1 ? 127.0f : D == 2 ? 127.0f * 256.0f : 127.0f * 65536.0f;
   for (std::size_t tile = 0; tile < tiles.count; ++tile) {
     const std::size_t first = tiles.first(tile), height = tiles.first(tile + 1) - first, lines = height * D;
@@ -147,15 +150,15 @@ void stage_rows(const GemmW4& g, const float* a, std::size_t rows, std::size_t b
         const float* from = row + i * group;
         const std::size_t count = smaller(group, k - i * group);
         if (!g.per_token) step = rounding_step(largest_of(magnitude_bits(_mm256_setzero_si256(), from, count)), limit);
-        stage_group<D>(from, count, step, lines * kQuad, g.shape.is_affine ? 1 : 8, to.scales + i * lines + line,
+        stage_group<D>(from, count, step, lines * kQuad, factor, to.scales + i * lines + line,
                        to.corrections + i * lines + line,
-                       to.codes + (i * layout.group_steps * 2 * lines + line) * kQuad);
+                       to.codes + (i * layout.group_steps * kQuads * lines + line) * kQuad);
       }
     }
   }
 }
 
-inline void stage_tiles(const GemmW4& g, const float* a, std::size_t rows, std::size_t begin, std::size_t end,
+inline void stage_tiles(const GemmWg& g, const float* a, std::size_t rows, std::size_t begin, std::size_t end,
                         std::size_t most_lines, void* staged) {
   if (g.digits == 1) stage_rows<1>(g, a, rows, begin, end, most_lines, staged);
   if (g.digits == 2) stage_rows<2>(g, a, rows, begin, end, most_lines, staged);

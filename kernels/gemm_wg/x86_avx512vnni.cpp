@@ -1,5 +1,5 @@
-// gemm_w4g on AVX-512 VNNI: vpdpbusd adds four products of codes (0..15) and signed digits to an int32 sum, exactly. 64
-// bytes of codes are two operands for 16 columns; they are unpacked in registers as they pass by.
+// gemm_wg on AVX-512 VNNI: vpdpbusd adds four products of codes (0..255) and signed digits to an int32 sum, exactly.
+// Codes are unpacked in registers as they pass by.
 //
 // Few lines (rows * digits <= 3): one panel, four sums a line, for memory is what counts. More: tiles of up to 12 lines
 // by two panels, whose 24 sums, codes and their halves fill 30 registers. A tile takes all of K; a block of staged rows
@@ -8,7 +8,7 @@
 
 // GCC 12 takes the placeholder operand inside its own intrinsics for an uninitialized variable (its bug 105593).
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#include "kernels/gemm_w4g/blocks_x86_avx2.h"
+#include "kernels/gemm_wg/blocks_x86_avx2.h"
 
 #if defined(CTK_USE_SIMDE)
 #define CTK_UNROLL_12
@@ -81,7 +81,7 @@ inline Floats add_scaled(Floats out, __m512i dots, Floats scales, float scale) {
 // sums[p] += w[p] . x for P panels, x: the quad at `at` in every lane. The 24 sums of a tile and what they need leave
 // three registers; written as intrinsics, GCC 12 reorders them and spills.
 template <std::size_t P>
-inline void add_at(__m512i& sum0, __m512i& sum1, const __m512i (&w)[P], const char* at) {
+[[gnu::always_inline]] inline void add_at(__m512i& sum0, __m512i& sum1, const __m512i (&w)[P], const char* at) {
 #if defined(CTK_USE_SIMDE)
   std::int32_t quad;
   __builtin_memcpy(&quad, at, sizeof(quad));
@@ -105,64 +105,70 @@ inline void add_at(__m512i& sum0, __m512i& sum1, const __m512i (&w)[P], const ch
 #endif
 }
 
-inline __m512i low_nibbles(__m512i codes) {
-  return _mm512_and_si512(codes, _mm512_set1_epi8(15));
-}
+// Codes as 512-bit vectors, one a quad (panels.h).
+struct Planes512 {
+  using Vector = __m512i;
 
-inline __m512i high_nibbles(__m512i codes) {
-  return low_nibbles(_mm512_srli_epi16(codes, 4));
-}
+  [[gnu::always_inline]] static Vector load(const char* at) { return _mm512_loadu_si512(at); }
+  [[gnu::always_inline]] static Vector ones(const char* at, std::size_t) {
+    const __m256i plane = _mm256_load_si256(reinterpret_cast<const __m256i*>(at));
+    return _mm512_inserti64x4(_mm512_castsi256_si512(plane), _mm256_srli_epi16(plane, 1), 1);
+  }
+  [[gnu::always_inline]] static Vector masked(Vector v, int mask) {
+    return _mm512_and_si512(v, _mm512_set1_epi8(static_cast<char>(mask)));
+  }
+  [[gnu::always_inline]] static Vector either(Vector a, Vector b) { return _mm512_or_si512(a, b); }
+
+  template <int kBits>
+  [[gnu::always_inline]] static void shift(Vector& v) {
+    if constexpr (kBits > 0) v = _mm512_slli_epi16(v, kBits);
+    if constexpr (kBits < 0) v = _mm512_srli_epi16(v, -kBits);
+  }
+};
 
 // ---- one tile ------------------------------------------------------------------------------------------------------
 
 // A product's fixed parts and a tile's place in it.
 struct Walk {
-  const GemmW4& g;
+  const GemmWg& g;
   PanelLayout layout;
+  const char* codes;      // of the panels that the tile reads
+  std::size_t pitch;      // from one to the next
   Staged x;               // of the tile
   std::size_t first_row;  // of the tile, in C
 };
 
-// Steps of 8 k for V lines and P panels. S sums for each line and panel, taken in turn: so many are in flight.
-template <std::size_t V, std::size_t P, std::size_t S>
-inline void add_steps(__m512i (&sums)[V][P * S], const char* codes, std::size_t panel_bytes, const char* x,
-                      std::size_t steps) {
-  for (std::size_t s = 0; s < steps; ++s, codes += kStepBytes, x += 2 * V * kQuad) {
-    __m512i raw[P];
-    CTK_UNROLL
-    for (std::size_t p = 0; p < P; ++p) {
-      raw[p] = _mm512_load_si512(codes + p * panel_bytes);
-      _mm_prefetch(codes + p * panel_bytes + kPrefetchBytes, _MM_HINT_T0);
-    }
-    __m512i w[P];
-    CTK_UNROLL
-    for (std::size_t p = 0; p < P; ++p) w[p] = low_nibbles(raw[p]);
-    CTK_UNROLL_12
-    for (std::size_t v = 0; v < V; ++v) add_at<P>(sums[v][0], sums[v][(P - 1) * S], w, x + v * kQuad);
-    CTK_UNROLL
-    for (std::size_t p = 0; p < P; ++p) w[p] = high_nibbles(raw[p]);
-    CTK_UNROLL_12
-    for (std::size_t v = 0; v < V; ++v) {
-      add_at<P>(sums[v][S / 2], sums[v][(P - 1) * S + S / 2], w, x + (V + v) * kQuad);
-    }
-    if constexpr (S == 4) {  // the next step takes the other two
-      CTK_UNROLL_12
-      for (std::size_t v = 0; v < V; ++v) {
-        const __m512i first = sums[v][0], third = sums[v][2];
-        sums[v][0] = sums[v][1];
-        sums[v][1] = first;
-        sums[v][2] = sums[v][3];
-        sums[v][3] = third;
-      }
-    }
+// Quad I of a step for V lines and P panels; x: the step's quads.
+template <int kBits, std::size_t V, std::size_t P, std::size_t S, int I>
+[[gnu::always_inline]] inline void add_quad(__m512i (&sums)[V][P * S], const char* codes, std::size_t pitch,
+                                            const char* x) {
+  __m512i w[P];
+  CTK_UNROLL
+  for (std::size_t p = 0; p < P; ++p) quad_codes<Planes512, kBits, I>(codes + p * pitch, 0, w[p]);
+  CTK_UNROLL_12
+  for (std::size_t v = 0; v < V; ++v) {
+    add_at<P>(sums[v][I % S], sums[v][(P - 1) * S + I % S], w, x + (I * V + v) * kQuad);
+  }
+}
+
+// S sums for each line and panel, taken in turn: so many are in flight. pitch: bytes from panel to panel.
+template <int kBits, std::size_t V, std::size_t P, std::size_t S>
+[[gnu::always_inline]] inline void add_steps(__m512i (&sums)[V][P * S], const char* codes, std::size_t pitch,
+                                             const char* x, std::size_t steps) {
+  for (std::size_t s = 0; s < steps; ++s, codes += step_bytes_of(kBits), x += V * kStep) {
+    for (std::size_t p = 0; p < P; ++p) fetch_step<kBits>(codes + p * pitch);
+    add_quad<kBits, V, P, S, 0>(sums, codes, pitch, x);
+    add_quad<kBits, V, P, S, 1>(sums, codes, pitch, x);
+    add_quad<kBits, V, P, S, 2>(sums, codes, pitch, x);
+    add_quad<kBits, V, P, S, 3>(sums, codes, pitch, x);
   }
 }
 
 // V / D rows by P panels from `column` on, `columns` of whose columns exist.
-template <std::size_t V, std::size_t D, std::size_t P>
+template <int kBits, std::size_t V, std::size_t D, std::size_t P>
 [[gnu::noinline]] void tile(const Walk& walk, std::size_t column, std::size_t columns) {
   constexpr std::size_t kRows = V / D, kSums = V <= kThinLines ? 4 : 1;
-  const GemmW4& g = walk.g;
+  const GemmWg& g = walk.g;
   const PanelLayout& layout = walk.layout;
   const char* panel = static_cast<const char*>(g.packed) + column / kColumns * layout.bytes;
   float out[kRows][P * kColumns];
@@ -174,7 +180,7 @@ template <std::size_t V, std::size_t D, std::size_t P>
       _mm256_storeu_ps(out[r] + p * kColumns + 8, bias[1]);
     }
   }
-  const char *codes = panel + layout.codes, *x = walk.x.codes;
+  const char *codes = walk.codes, *x = walk.x.codes;
   for (std::size_t group = 0; group < layout.groups; ++group) {
     const std::size_t steps = smaller(layout.group_steps, layout.steps - group * layout.group_steps);
     __m512i sums[V][P * kSums];
@@ -199,9 +205,9 @@ template <std::size_t V, std::size_t D, std::size_t P>
         }
       }
     }
-    add_steps<V, P, kSums>(sums, codes, layout.bytes, x, steps);
-    codes += steps * kStepBytes;
-    x += steps * 2 * V * kQuad;
+    add_steps<kBits, V, P, kSums>(sums, codes, walk.pitch, x, steps);
+    codes += steps * step_bytes_of(kBits);
+    x += steps * V * kStep;
     Floats scales[P];
     CTK_UNROLL
     for (std::size_t p = 0; p < P; ++p) {
@@ -231,90 +237,126 @@ template <std::size_t V, std::size_t D, std::size_t P>
   }
 }
 
-template <std::size_t D, std::size_t P>
+template <int kBits, std::size_t D, std::size_t P>
 void tile_of(std::size_t rows, const Walk& walk, std::size_t column, std::size_t columns) {
-  if (rows == 1) tile<1 * D, D, P>(walk, column, columns);
-  if (rows == 2) tile<2 * D, D, P>(walk, column, columns);
-  if (rows == 3) tile<3 * D, D, P>(walk, column, columns);
-  if (rows == 4) tile<4 * D, D, P>(walk, column, columns);
+  if (rows == 1) tile<kBits, 1 * D, D, P>(walk, column, columns);
+  if (rows == 2) tile<kBits, 2 * D, D, P>(walk, column, columns);
+  if (rows == 3) tile<kBits, 3 * D, D, P>(walk, column, columns);
+  if (rows == 4) tile<kBits, 4 * D, D, P>(walk, column, columns);
   if constexpr (D <= 2) {
-    if (rows == 5) tile<5 * D, D, P>(walk, column, columns);
-    if (rows == 6) tile<6 * D, D, P>(walk, column, columns);
+    if (rows == 5) tile<kBits, 5 * D, D, P>(walk, column, columns);
+    if (rows == 6) tile<kBits, 6 * D, D, P>(walk, column, columns);
   }
   if constexpr (D == 1) {
-    if (rows == 7) tile<7, D, P>(walk, column, columns);
-    if (rows == 8) tile<8, D, P>(walk, column, columns);
-    if (rows == 9) tile<9, D, P>(walk, column, columns);
-    if (rows == 10) tile<10, D, P>(walk, column, columns);
-    if (rows == 11) tile<11, D, P>(walk, column, columns);
-    if (rows == 12) tile<12, D, P>(walk, column, columns);
+    if (rows == 7) tile<kBits, 7, D, P>(walk, column, columns);
+    if (rows == 8) tile<kBits, 8, D, P>(walk, column, columns);
+    if (rows == 9) tile<kBits, 9, D, P>(walk, column, columns);
+    if (rows == 10) tile<kBits, 10, D, P>(walk, column, columns);
+    if (rows == 11) tile<kBits, 11, D, P>(walk, column, columns);
+    if (rows == 12) tile<kBits, 12, D, P>(walk, column, columns);
   }
+}
+
+// As many rows as are few lines, by one panel.
+template <int kBits, std::size_t D>
+void thin_tile_of(std::size_t rows, const Walk& walk, std::size_t column, std::size_t columns) {
+  if (rows == 1) tile<kBits, 1 * D, D, 1>(walk, column, columns);
+  if constexpr (D == 1) {
+    if (rows == 2) tile<kBits, 2, D, 1>(walk, column, columns);
+    if (rows == 3) tile<kBits, 3, D, 1>(walk, column, columns);
+  }
+}
+
+template <int kBits, int I>
+inline void store_quad(const char* step, char* to) {
+  __m512i codes;
+  quad_codes<Planes512, kBits, I>(step, 0, codes);
+  _mm512_storeu_si512(to + I * kQuadBytes, codes);
+}
+
+// The codes of `panels` panels as those of 8 bits.
+template <int kBits>
+void expand(const PanelLayout& layout, const char* panel, std::size_t panels, char* to) {
+  for (std::size_t p = 0; p < panels; ++p, panel += layout.bytes) {
+    const char* from = panel + layout.codes;
+    for (std::size_t s = 0; s < layout.steps; ++s, from += step_bytes_of(kBits), to += step_bytes_of(8)) {
+      store_quad<kBits, 0>(from, to);
+      store_quad<kBits, 1>(from, to);
+      store_quad<kBits, 2>(from, to);
+      store_quad<kBits, 3>(from, to);
+    }
+  }
+}
+
+// Widths of which many lines have tiles of their own; others are expanded to 8 bits for them, once a block of rows.
+constexpr bool has_tiles(int bits) {
+  return bits == 4 || bits == 8;
 }
 
 // ---- the row -------------------------------------------------------------------------------------------------------
 
-template <std::size_t D>
-void run_digits(const GemmW4& g, const void* staged, std::size_t m_begin, std::size_t rows, std::size_t n_begin,
-                std::size_t n_end) {
+template <int kBits, std::size_t D>
+void run_digits(const GemmWg& g, const void* staged, std::size_t m_begin, std::size_t rows, std::size_t n_begin,
+                std::size_t n_end, void* scratch) {
+  constexpr int kTileBits = has_tiles(kBits) ? kBits : 8;
+  const bool is_thin = rows * D <= kThinLines;
   const Tiles tiles = tiles_of(rows, D, kLines);
-  Walk walk{g, layout_of(g.shape), {}, m_begin};
+  Walk walk{g, layout_of(g.shape), nullptr, 0, {}, m_begin};
   for (std::size_t column = n_begin; column < n_end;) {
-    const bool single = rows * D <= kThinLines || n_end - column <= kColumns;
+    const bool single = is_thin || n_end - column <= kColumns;
     const std::size_t columns = smaller(n_end - column, single ? kColumns : kPanels * kColumns);
+    const char* panel = static_cast<const char*>(g.packed) + column / kColumns * walk.layout.bytes;
+    walk.codes = panel + walk.layout.codes;
+    walk.pitch = walk.layout.bytes;
+    if (!has_tiles(kBits) && !is_thin) {
+      expand<kBits>(walk.layout, panel, single ? 1 : kPanels, static_cast<char*>(scratch));
+      walk.codes = static_cast<const char*>(scratch);
+      walk.pitch = walk.layout.steps * step_bytes_of(8);
+    }
     for (std::size_t t = 0; t < tiles.count; ++t) {
       const std::size_t first = tiles.first(t), height = tiles.first(t + 1) - first;
       walk.x = staged_tile(walk.layout, staged, rows * D, first * D);
       walk.first_row = m_begin + first;
-      if (single) {
-        tile_of<D, 1>(height, walk, column, columns);
+      if (is_thin) {
+        thin_tile_of<kBits, D>(height, walk, column, columns);
+      } else if (single) {
+        tile_of<kTileBits, D, 1>(height, walk, column, columns);
       } else {
-        tile_of<D, kPanels>(height, walk, column, columns);
+        tile_of<kTileBits, D, kPanels>(height, walk, column, columns);
       }
     }
     column += columns;
   }
 }
 
-std::size_t block_rows(const W4Shape& s, int digits) {
+std::size_t block_rows(const WgShape& s, int digits) {
   const std::size_t bytes = layout_of(s).steps * kStep * static_cast<std::size_t>(digits);
   const std::size_t fitting = bytes == 0 ? kMostRows : kStagedBytes / bytes;
   return fitting < kLeastRows ? kLeastRows : smaller(fitting, kMostRows);
 }
 
-std::size_t staged_bytes(const W4Shape& s, int digits, std::size_t rows) {
+std::size_t staged_bytes(const WgShape& s, int digits, std::size_t rows) {
   return staged_bytes_of(layout_of(s), rows * static_cast<std::size_t>(digits));
 }
 
-void stage(const GemmW4& g, const float* a, std::size_t rows, std::size_t begin, std::size_t end, void* staged) {
+void stage(const GemmWg& g, const float* a, std::size_t rows, std::size_t begin, std::size_t end, void* staged) {
   stage_tiles(g, a, rows, begin, end, kLines, staged);
 }
 
-std::size_t scratch_bytes(const W4Shape&, int) {
-  return 0;
-}
-
-void run(const GemmW4& g, const void* staged, std::size_t m_begin, std::size_t rows, std::size_t n_begin,
-         std::size_t n_end, void*) {
-  if (g.digits == 1) run_digits<1>(g, staged, m_begin, rows, n_begin, n_end);
-  if (g.digits == 2) run_digits<2>(g, staged, m_begin, rows, n_begin, n_end);
-  if (g.digits == 3) run_digits<3>(g, staged, m_begin, rows, n_begin, n_end);
+std::size_t scratch_bytes(const WgShape& s, int) {
+  return has_tiles(s.bits) ? 0 : kPanels * layout_of(s).steps * step_bytes_of(8);
 }
 
 }  // namespace
+}  // namespace ctk::kernels
 
-extern const GemmW4Row gemm_w4g_12x32_x86_avx512vnni;
-constinit const GemmW4Row gemm_w4g_12x32_x86_avx512vnni{
-    .isa = Isa::x86_avx512vnni,
-    .name = "gemm_w4g_12x32_x86_avx512vnni",
-    .n_step = kPanels * kColumns,
-    .packed_bytes = packed_bytes,
-    .pack = pack,
-    .block_rows = block_rows,
-    .staged_bytes = staged_bytes,
-    .stage = stage,
-    .scratch_bytes = scratch_bytes,
-    .run = run,
-};
+#include "kernels/gemm_wg/widths.h"
+
+namespace ctk::kernels {
+
+extern const GemmWgRow gemm_wg_12x32_x86_avx512vnni;
+constinit const GemmWgRow gemm_wg_12x32_x86_avx512vnni =
+    row_of(Isa::x86_avx512vnni, "gemm_wg_12x32_x86_avx512vnni", kPanels* kColumns);
 
 }  // namespace ctk::kernels
 

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "core/dtype.h"
-#include "kernels/gemm_w4g/gemm_w4g.h"
+#include "kernels/gemm_wg/gemm_wg.h"
 
 namespace ctk::kernels {
 namespace {
@@ -20,11 +20,11 @@ std::size_t round_up(std::size_t value) {
   return (value + 63) / 64 * 64;
 }
 
-std::size_t packed_bytes(const W4Shape& s) {
+std::size_t packed_bytes(const WgShape& s) {
   return round_up(s.n * s.k) + round_up(s.n * s.groups() * sizeof(float)) + round_up(s.n * s.groups());
 }
 
-Packed parts_of(const W4Shape& s, const void* packed) {
+Packed parts_of(const WgShape& s, const void* packed) {
   char* at = static_cast<char*>(const_cast<void*>(packed));
   char* scales = at + round_up(s.n * s.k);
   char* zero_points = scales + round_up(s.n * s.groups() * sizeof(float));
@@ -32,28 +32,35 @@ Packed parts_of(const W4Shape& s, const void* packed) {
           reinterpret_cast<std::uint8_t*>(zero_points)};
 }
 
-void pack(const W4Matrix& w, std::size_t n_begin, std::size_t n_end, void* packed) {
+void pack(const WgMatrix& w, std::size_t n_begin, std::size_t n_end, void* packed) {
   const Packed p = parts_of(w.shape, packed);
   const std::size_t k = w.shape.k, groups = w.shape.groups();
+  const int half = 1 << (w.shape.bits - 1);
   for (std::size_t n = n_begin; n < n_end; ++n) {
     for (std::size_t i = 0; i < k; ++i) {
-      const std::size_t nibble = n * w.row_codes + i;
-      const unsigned code = w.codes[nibble / 2] >> (nibble % 2 * 4) & 15u;
-      p.codes[n * k + i] = static_cast<std::uint8_t>(w.is_signed ? code ^ 8u : code);
+      p.codes[n * k + i] = static_cast<std::uint8_t>(w.codes[n * w.row_codes + i] + half);
     }
     for (std::size_t g = n * groups; g < (n + 1) * groups; ++g) {
       p.scales[g] = half_to_float(w.scales[g]);
-      p.zero_points[g] = w.shape.is_affine ? w.zero_points[g] : std::uint8_t{8};
+      p.zero_points[g] = static_cast<std::uint8_t>(half + (w.shape.is_affine ? w.zero_points[g] : 0));
     }
   }
 }
 
-std::size_t block_rows(const W4Shape&, int) {
+void unpack_row(const WgShape& s, const void* packed, std::size_t n, float* out) {
+  const Packed p = parts_of(s, packed);
+  for (std::size_t k = 0; k < s.k; ++k) {
+    const std::size_t group = n * s.groups() + k / s.group();
+    out[k] = p.scales[group] * static_cast<float>(p.codes[n * s.k + k] - p.zero_points[group]);
+  }
+}
+
+std::size_t block_rows(const WgShape&, int) {
   return 16;
 }
 
 // Staged: scales [rows, groups], then digits [rows, digits, k], the highest first.
-std::size_t staged_bytes(const W4Shape& s, int digits, std::size_t rows) {
+std::size_t staged_bytes(const WgShape& s, int digits, std::size_t rows) {
   return round_up(rows * s.groups() * sizeof(float)) + round_up(rows * static_cast<std::size_t>(digits) * s.k);
 }
 
@@ -66,7 +73,7 @@ float largest(const float* a, std::size_t count) {
   return top;
 }
 
-void stage(const GemmW4& g, const float* a, std::size_t rows, std::size_t begin, std::size_t end, void* staged) {
+void stage(const GemmWg& g, const float* a, std::size_t rows, std::size_t begin, std::size_t end, void* staged) {
   const std::size_t k = g.shape.k, groups = g.shape.groups(), digits = static_cast<std::size_t>(g.digits);
   float* scales = static_cast<float*>(staged);
   std::int8_t* all = static_cast<std::int8_t*>(staged) + round_up(rows * groups * sizeof(float));
@@ -92,11 +99,11 @@ void stage(const GemmW4& g, const float* a, std::size_t rows, std::size_t begin,
   }
 }
 
-std::size_t scratch_bytes(const W4Shape&, int) {
+std::size_t scratch_bytes(const WgShape&, int) {
   return 0;
 }
 
-void run(const GemmW4& g, const void* staged, std::size_t m_begin, std::size_t rows, std::size_t n_begin,
+void run(const GemmWg& g, const void* staged, std::size_t m_begin, std::size_t rows, std::size_t n_begin,
          std::size_t n_end, void*) {
   const Packed p = parts_of(g.shape, g.packed);
   const std::size_t k = g.shape.k, groups = g.shape.groups(), digits = static_cast<std::size_t>(g.digits);
@@ -129,13 +136,14 @@ void run(const GemmW4& g, const void* staged, std::size_t m_begin, std::size_t r
 
 }  // namespace
 
-extern const GemmW4Row gemm_w4g_1x1_scalar;
-constinit const GemmW4Row gemm_w4g_1x1_scalar{
+extern const GemmWgRow gemm_wg_1x1_scalar;
+constinit const GemmWgRow gemm_wg_1x1_scalar{
     .isa = Isa::scalar,
-    .name = "gemm_w4g_1x1_scalar",
+    .name = "gemm_wg_1x1_scalar",
     .n_step = 1,
     .packed_bytes = packed_bytes,
     .pack = pack,
+    .unpack_row = unpack_row,
     .block_rows = block_rows,
     .staged_bytes = staged_bytes,
     .stage = stage,

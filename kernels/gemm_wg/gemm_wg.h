@@ -1,9 +1,9 @@
-// gemm_w4g: C[m,n] = epilogue(sum_k A[m,k] * W[n,k]), W in 4-bit codes with one fp16 scale (and, if affine, one zero
-// point) for `group_size` neighbours in k, A float32 and rounded to integers on the way in: to 8 bits for w4a8 schemes,
-// to 16 or 24 for w4a16, whose activations are floats.
+// gemm_wg: C[m,n] = epilogue(sum_k A[m,k] * W[n,k]), W in codes of b = 2, 3, 4, 5, 6 or 8 bits with one fp16 scale
+// (and, if affine, one zero point) for `group_size` neighbours in k, A float32 and rounded to integers on the way in:
+// to 8 bits for schemes of 8-bit activations, to 16 or 24 where activations are floats.
 //
-// Weights. W[n,k] = scales[n,g] * (u[n,k] - z[n,g]), g = k / group_size, u in 0..15. Symmetric: z = 8, codes -8..7.
-// The last group may be shorter. Scales are finite fp16 of either sign.
+// Weights. W[n,k] = scales[n,g] * (u[n,k] - z[n,g]), g = k / group_size, u in 0..2^b-1. Symmetric: z = 2^(b-1), so that
+// u - z is the code in two's complement. The last group may be shorter. Scales are finite fp16 of either sign.
 //
 // Activations, per row and group, or with `per_token` per row (the same scale in all its groups). `digits` D: 1, 2, 3.
 //   top   = largest |a|. Not finite: scale = NaN and q = 0, so the row of C is NaN. Below 2^-100: scale = 0 and q = 0.
@@ -20,7 +20,8 @@
 //   y   = clamp(acc + residual, low, high)                                     (kernels/epilogue.h, float kernels)
 // The order is fixed, so every row, tile and thread count gives the same bits.
 //
-// Bounds: group_size is a multiple of 16, or 0 for one group of all k (per channel); k <= 2^20, so that dots fit.
+// Bounds: group_size is a multiple of 16, or 0 for one group of all k (per channel); k <= 2^20, and a group has at most
+// 2^(24-b), so that dots fit.
 #pragma once
 
 #include <cstddef>
@@ -32,32 +33,36 @@
 
 namespace ctk::kernels {
 
-struct W4Shape {
+struct WgShape {
   std::size_t n = 0, k = 0;
   std::size_t group_size = 0;
   bool is_affine = false;
+  int bits = 4;
 
   std::size_t group() const { return group_size == 0 || group_size > k ? k : group_size; }
   std::size_t groups() const { return k == 0 ? 0 : (k + group() - 1) / group(); }
   // Within the bounds above; the functions below ask for it.
-  bool is_supported() const { return k <= kMostK && (group() == k || group_size % 16 == 0); }
+  bool is_supported() const {
+    const bool is_width = bits >= 2 && bits <= 8 && bits != 7;
+    return is_width && k <= kMostK && group() <= std::size_t{1} << (24 - bits) &&
+           (group() == k || group_size % 16 == 0);
+  }
 
   static constexpr std::size_t kMostK = std::size_t{1} << 20;
 };
 
-// The canonical matrix, as bundles and ONNX MatMulNBits hold it.
-struct W4Matrix {
-  W4Shape shape;
-  const std::uint8_t* codes = nullptr;        // element (n, k) is nibble n * row_codes + k, low nibble first
-  std::size_t row_codes = 0;                  // >= k
-  bool is_signed = false;                     // nibbles are -8..7 (two's complement) instead of 0..15; symmetric only
-  const std::uint16_t* scales = nullptr;      // fp16 [n, groups]
-  const std::uint8_t* zero_points = nullptr;  // [n, groups], 0..15; affine only
+// Codes and zero points in two's complement, a byte each: u - 2^(b-1) and z - 2^(b-1), all of the width.
+struct WgMatrix {
+  WgShape shape;
+  const std::int8_t* codes = nullptr;        // [n, k], rows row_codes apart
+  std::size_t row_codes = 0;                 // >= k
+  const std::uint16_t* scales = nullptr;     // fp16 [n, groups]
+  const std::int8_t* zero_points = nullptr;  // [n, groups]; affine only
 };
 
-struct GemmW4 {
+struct GemmWg {
   std::size_t m = 0;
-  W4Shape shape;
+  WgShape shape;
   const float* a = nullptr;  // [m, k], rows a_stride apart
   std::size_t a_stride = 0;
   int digits = 1;
@@ -69,33 +74,35 @@ struct GemmW4 {
 };
 
 // One instruction set's implementation. Scratch and staged memory are 64-byte aligned, sizes multiples of 64.
-struct GemmW4Row {
+struct GemmWgRow {
   Isa isa;
   const char* name;
   std::size_t n_step;  // columns may be split at multiples of it
-  std::size_t (*packed_bytes)(const W4Shape& shape);
+  std::size_t (*packed_bytes)(const WgShape& shape);
   // Packs columns [n_begin, n_end) into the buffer for all; n_begin is a multiple of n_step.
-  void (*pack)(const W4Matrix& w, std::size_t n_begin, std::size_t n_end, void* packed);
+  void (*pack)(const WgMatrix& w, std::size_t n_begin, std::size_t n_end, void* packed);
+  // W[n, 0..k) as floats, for one row of what pack() wrote.
+  void (*unpack_row)(const WgShape& shape, const void* packed, std::size_t n, float* out);
   // Most rows of A one stage() may take, for a block that stays in the second cache. Never 0.
-  std::size_t (*block_rows)(const W4Shape& shape, int digits);
+  std::size_t (*block_rows)(const WgShape& shape, int digits);
   // Staged activations of a block of `rows`: bytes, and writing the part of rows [begin, end) of the block, whose first
   // row is at `a`. Different parts may be written by different threads.
-  std::size_t (*staged_bytes)(const W4Shape& shape, int digits, std::size_t rows);
-  void (*stage)(const GemmW4& g, const float* a, std::size_t rows, std::size_t begin, std::size_t end, void* staged);
-  std::size_t (*scratch_bytes)(const W4Shape& shape, int digits);  // per thread, for run()
+  std::size_t (*staged_bytes)(const WgShape& shape, int digits, std::size_t rows);
+  void (*stage)(const GemmWg& g, const float* a, std::size_t rows, std::size_t begin, std::size_t end, void* staged);
+  std::size_t (*scratch_bytes)(const WgShape& shape, int digits);  // per thread, for run()
   // Rows [m_begin, m_begin + rows), a block staged by this row, times columns [n_begin, n_end); n_begin: as for pack().
-  void (*run)(const GemmW4& g, const void* staged, std::size_t m_begin, std::size_t rows, std::size_t n_begin,
+  void (*run)(const GemmWg& g, const void* staged, std::size_t m_begin, std::size_t rows, std::size_t n_begin,
               std::size_t n_end, void* scratch);
 };
 
-std::span<const GemmW4Row> gemm_w4g_rows();
+std::span<const GemmWgRow> gemm_wg_rows();
 
 // Packs a whole matrix, split over threads. packed: row.packed_bytes.
-void pack_w4(const GemmW4Row& row, const W4Matrix& w, void* packed);
+void pack_wg(const GemmWgRow& row, const WgMatrix& w, void* packed);
 
-// Scratch gemm_w4 needs for products of up to `m` rows with the current number of threads.
-std::size_t gemm_w4_scratch_bytes(const GemmW4Row& row, const W4Shape& shape, int digits, std::size_t m);
+// Scratch gemm_wg needs for products of up to `m` rows with the current number of threads.
+std::size_t gemm_wg_scratch_bytes(const GemmWgRow& row, const WgShape& shape, int digits, std::size_t m);
 // Splits one product over threads by columns, or by rows when there are many. Allocates nothing.
-void gemm_w4(const GemmW4Row& row, const GemmW4& g, void* scratch);
+void gemm_wg(const GemmWgRow& row, const GemmWg& g, void* scratch);
 
 }  // namespace ctk::kernels

@@ -1,18 +1,20 @@
-// gemm_w4g on AVX-VNNI: vpdpbusd on 256 bits adds four products of codes (0..15) and signed digits to an int32 sum,
+// gemm_wg on AVX-VNNI: vpdpbusd on 256 bits adds four products of codes (0..255) and signed digits to an int32 sum,
 // exactly. The loops are those of AVX2, without anything to widen.
 #if defined(__x86_64__) || defined(CTK_USE_SIMDE)
 
-#include "kernels/gemm_w4g/panels.h"
+#include "kernels/gemm_wg/panels.h"
 #include "kernels/intrinsics_x86.h"
 
 namespace ctk::kernels {
 namespace {
 
 struct Dot {
-  static constexpr std::size_t kSteps = ~std::size_t{0};
+  static constexpr int kMostBits = 8;
+
+  static constexpr std::size_t quads(int) { return ~std::size_t{0}; }
 
 #if defined(CTK_USE_SIMDE)
-  static __m256i add(__m256i sum, __m256i w, __m256i x) {
+  [[gnu::always_inline]] static __m256i add(__m256i sum, __m256i w, __m256i x) {
     return _mm256_dpbusd_epi32(sum, w, x);
   }
 
@@ -23,7 +25,7 @@ struct Dot {
     sum1 = add(sum1, w1, _mm256_set1_epi32(quad));
   }
 #else
-  static __m256i add(__m256i sum, __m256i w, __m256i x) {
+  [[gnu::always_inline]] static __m256i add(__m256i sum, __m256i w, __m256i x) {
     return _mm256_dpbusd_avx_epi32(sum, w, x);
   }
 
@@ -44,7 +46,7 @@ struct Dot {
     add_at(sum0, sum1, w0, w1, at);
   }
 
-  static __m256i widened(__m256i sum) {
+  [[gnu::always_inline]] static __m256i widened(__m256i sum, int) {  // 1: nothing is split
     return sum;
   }
 };
@@ -52,23 +54,12 @@ struct Dot {
 }  // namespace
 }  // namespace ctk::kernels
 
-#include "kernels/gemm_w4g/tiles_x86_avx2.h"
+#include "kernels/gemm_wg/tiles_x86_avx2.h"
 
 namespace ctk::kernels {
 
-extern const GemmW4Row gemm_w4g_6x16_x86_avxvnni;
-constinit const GemmW4Row gemm_w4g_6x16_x86_avxvnni{
-    .isa = Isa::x86_avxvnni,
-    .name = "gemm_w4g_6x16_x86_avxvnni",
-    .n_step = kColumns,
-    .packed_bytes = packed_bytes,
-    .pack = pack,
-    .block_rows = block_rows,
-    .staged_bytes = staged_bytes,
-    .stage = stage,
-    .scratch_bytes = scratch_bytes,
-    .run = run,
-};
+extern const GemmWgRow gemm_wg_6x16_x86_avxvnni;
+constinit const GemmWgRow gemm_wg_6x16_x86_avxvnni = row_of(Isa::x86_avxvnni, "gemm_wg_6x16_x86_avxvnni", kColumns);
 
 }  // namespace ctk::kernels
 

@@ -1,5 +1,5 @@
-// gemm_w4g: table of rows, and the split over threads.
-#include "kernels/gemm_w4g/gemm_w4g.h"
+// gemm_wg: table of rows, and the split over threads.
+#include "kernels/gemm_wg/gemm_wg.h"
 
 #include <algorithm>
 
@@ -7,8 +7,8 @@
 
 namespace ctk::kernels {
 
-#define CTK_KERNEL(symbol) extern const GemmW4Row symbol;
-#include "kernels/gemm_w4g/kernels.def"
+#define CTK_KERNEL(symbol) extern const GemmWgRow symbol;
+#include "kernels/gemm_wg/kernels.def"
 #undef CTK_KERNEL
 
 namespace {
@@ -26,36 +26,36 @@ std::size_t team() {
   return static_cast<std::size_t>(threads());
 }
 
-std::size_t largest_block(const GemmW4Row& row, const W4Shape& shape, int digits, std::size_t m) {
+std::size_t largest_block(const GemmWgRow& row, const WgShape& shape, int digits, std::size_t m) {
   return std::min(row.block_rows(shape, digits), std::max<std::size_t>(m, 1));
 }
 
 // A thread's part of the scratch: staged activations, then what run() needs.
-std::size_t bytes_per_thread(const GemmW4Row& row, const W4Shape& shape, int digits, std::size_t m) {
+std::size_t bytes_per_thread(const GemmWgRow& row, const WgShape& shape, int digits, std::size_t m) {
   return round_up(row.staged_bytes(shape, digits, largest_block(row, shape, digits, m)), 64) +
          round_up(row.scratch_bytes(shape, digits), 64);
 }
 
 }  // namespace
 
-std::span<const GemmW4Row> gemm_w4g_rows() {
-  static const GemmW4Row rows[] = {
+std::span<const GemmWgRow> gemm_wg_rows() {
+  static const GemmWgRow rows[] = {
 #define CTK_KERNEL(symbol) symbol,
-#include "kernels/gemm_w4g/kernels.def"
+#include "kernels/gemm_wg/kernels.def"
 #undef CTK_KERNEL
   };
   return rows;
 }
 
-void pack_w4(const GemmW4Row& row, const W4Matrix& w, void* packed) {
+void pack_wg(const GemmWgRow& row, const WgMatrix& w, void* packed) {
   parallel_for(w.shape.n, row.n_step, [&](std::size_t begin, std::size_t end) { row.pack(w, begin, end, packed); });
 }
 
-std::size_t gemm_w4_scratch_bytes(const GemmW4Row& row, const W4Shape& shape, int digits, std::size_t m) {
+std::size_t gemm_wg_scratch_bytes(const GemmWgRow& row, const WgShape& shape, int digits, std::size_t m) {
   return team() * bytes_per_thread(row, shape, digits, m);
 }
 
-void gemm_w4(const GemmW4Row& row, const GemmW4& g, void* scratch) {
+void gemm_wg(const GemmWgRow& row, const GemmWg& g, void* scratch) {
   if (g.m == 0) return;
   const std::size_t block = largest_block(row, g.shape, g.digits, g.m);
   const std::size_t per_thread = bytes_per_thread(row, g.shape, g.digits, g.m);

@@ -2,7 +2,7 @@
 // cache while all tiles of a block of rows pass over them, and the last step. Sources with AVX2 only; internal linkage.
 #pragma once
 
-#include "kernels/gemm_w4g/stage_x86_avx2.h"
+#include "kernels/gemm_wg/stage_x86_avx2.h"
 
 #if defined(CTK_USE_SIMDE)
 #include <simde/x86/f16c.h>
@@ -11,27 +11,36 @@
 namespace ctk::kernels {
 namespace {
 
-constexpr std::size_t kChunkK = 1024;                   // 16 KiB of a panel unpacked; 512 is 2% slower, 256 8%
+constexpr std::size_t kChunkBytes = 16 * 1024;          // of a panel unpacked; half of it is 2% slower, a quarter 8%
 constexpr std::size_t kBlockBytes = 256 * 1024;         // of staged activations: half of the second cache
 constexpr std::size_t kLeastRows = 12, kMostRows = 60;  // of a block
 
 // How far ahead of their use codes are fetched. The processor's own prefetcher does not keep up with a loop that
 // computes beside reading: 4096 x 4096 from memory runs at 0.83 of plain reading without, at 1.0 and over with this; 1
 // to 8 KiB are alike, three digits like it farther.
-constexpr std::size_t kPrefetchBytes = 3072;
+constexpr std::size_t kPrefetchBytes = 3072, kLineBytes = 64;
 
-// Whole groups, as many as fit.
-inline std::size_t chunk_groups_of(const PanelLayout& p) {
-  const std::size_t fitting = p.group_steps == 0 ? 1 : kChunkK / (p.group_steps * kStep);
+// Fetches the step of so many bits that lies so far ahead.
+template <int kBits>
+[[gnu::always_inline]] inline void fetch_step(const char* codes) {
+  for (std::size_t at = 0; at < step_bytes_of(kBits); at += kLineBytes) {
+    _mm_prefetch(codes + at + kPrefetchBytes, _MM_HINT_T0);
+  }
+}
+
+// Whole groups, as many as fit with `copies` bytes a code.
+inline std::size_t chunk_groups_of(const PanelLayout& p, std::size_t copies) {
+  const std::size_t fitting = p.group_steps == 0 ? 1 : kChunkBytes / (copies * p.group_steps * kQuads * kQuadBytes);
   return smaller(fitting == 0 ? 1 : fitting, p.groups);
 }
 
 // A panel's groups [begin, begin + groups), unpacked.
 struct Chunk {
   const std::uint8_t* codes;                    // [quads][16 columns][4 k]
+  std::size_t high;                             // split codes: their upper halves are so many bytes behind the lower
   const char* next;                             // packed codes of the chunk after it
   const float* scales;                          // [groups][16]
-  const std::int32_t* zero_points;              // [groups][16], or null: corrections hold the 8 already
+  const std::int32_t* zero_points;              // [groups][16], or null: corrections hold it already
   std::size_t groups, group_steps, last_steps;  // last_steps: of the last group
 };
 
@@ -42,16 +51,19 @@ struct ChunkMemory {
   float* sums;  // [rows][16]
 };
 
-inline std::size_t chunk_bytes(const PanelLayout& p, std::size_t rows) {
-  const std::size_t groups = chunk_groups_of(p);
-  return groups * p.group_steps * 2 * kStepBytes + 2 * groups * kColumns * sizeof(float) +
+inline std::size_t chunk_code_bytes(const PanelLayout& p, std::size_t copies) {
+  return chunk_groups_of(p, copies) * p.group_steps * kQuads * kQuadBytes;
+}
+
+inline std::size_t chunk_bytes(const PanelLayout& p, std::size_t copies, std::size_t rows) {
+  return copies * chunk_code_bytes(p, copies) + 2 * chunk_groups_of(p, copies) * kColumns * sizeof(float) +
          rows * kColumns * sizeof(float);
 }
 
-inline ChunkMemory chunk_memory(const PanelLayout& p, void* scratch) {
-  const std::size_t groups = chunk_groups_of(p);
+inline ChunkMemory chunk_memory(const PanelLayout& p, std::size_t copies, void* scratch) {
+  const std::size_t groups = chunk_groups_of(p, copies);
   char* codes = static_cast<char*>(scratch);
-  char* scales = codes + groups * p.group_steps * 2 * kStepBytes;
+  char* scales = codes + copies * chunk_code_bytes(p, copies);
   char* zero_points = scales + groups * kColumns * sizeof(float);
   return {reinterpret_cast<std::uint8_t*>(codes), reinterpret_cast<float*>(scales),
           reinterpret_cast<std::int32_t*>(zero_points),
@@ -59,7 +71,7 @@ inline ChunkMemory chunk_memory(const PanelLayout& p, void* scratch) {
 }
 
 // a * b + c, rounded once.
-inline __m256 fused(__m256 a, __m256 b, __m256 c) {
+[[gnu::always_inline]] inline __m256 fused(__m256 a, __m256 b, __m256 c) {
 #if defined(CTK_USE_SIMDE)  // the emulation rounds twice
   float x[8], y[8], z[8];
   _mm256_storeu_ps(x, a);
@@ -80,21 +92,60 @@ inline __m256 fused(__m256 a, __m256 b, __m256 c) {
   return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(bytes)));
 }
 
+// Codes as 256-bit vectors, two a quad (panels.h).
+struct Planes256 {
+  using Vector = __m256i;
+
+  [[gnu::always_inline]] static Vector load(const char* at) {
+    return _mm256_load_si256(reinterpret_cast<const __m256i*>(at));
+  }
+  [[gnu::always_inline]] static Vector ones(const char* at, std::size_t part) {
+    return part == 0 ? load(at) : _mm256_srli_epi16(load(at), 1);
+  }
+  [[gnu::always_inline]] static Vector upper_half(Vector v) { return masked(_mm256_srli_epi16(v, 4), 15); }
+  [[gnu::always_inline]] static Vector masked(Vector v, int mask) {
+    return _mm256_and_si256(v, _mm256_set1_epi8(static_cast<char>(mask)));
+  }
+  [[gnu::always_inline]] static Vector either(Vector a, Vector b) { return _mm256_or_si256(a, b); }
+
+  template <int kBits>
+  [[gnu::always_inline]] static void shift(Vector& v) {
+    if constexpr (kBits > 0) v = _mm256_slli_epi16(v, kBits);
+    if constexpr (kBits < 0) v = _mm256_srli_epi16(v, -kBits);
+  }
+};
+
+// Quad I of the step at `from` to its place in the step at `out`. C: 2 for halves of codes, the upper ones `high` bytes
+// behind the lower, else 1.
+template <int kBits, std::size_t C, int I>
+[[gnu::always_inline]] inline void unpack_quad(const char* from, std::uint8_t* out, std::size_t high) {
+  CTK_UNROLL
+  for (std::size_t part = 0; part < 2; ++part) {
+    __m256i codes;
+    quad_codes<Planes256, kBits, I>(from, part, codes);
+    std::uint8_t* to = out + I * kQuadBytes + part * sizeof(__m256i);
+    if constexpr (C == 1) {
+      _mm256_store_si256(reinterpret_cast<__m256i*>(to), codes);
+    } else {
+      _mm256_store_si256(reinterpret_cast<__m256i*>(to), Planes256::masked(codes, 15));
+      _mm256_store_si256(reinterpret_cast<__m256i*>(to + high), Planes256::upper_half(codes));
+    }
+  }
+}
+
+template <int kBits, std::size_t C>
 inline Chunk unpack_chunk(const PanelLayout& p, const char* panel, std::size_t begin, bool is_affine,
                           const ChunkMemory& to) {
-  const std::size_t groups = smaller(chunk_groups_of(p), p.groups - begin);
+  const std::size_t groups = smaller(chunk_groups_of(p, C), p.groups - begin);
   const std::size_t first = begin * p.group_steps, last = smaller((begin + groups) * p.group_steps, p.steps);
-  const __m256i low = _mm256_set1_epi8(15);
-  const char* from = panel + p.codes + first * kStepBytes;
+  const std::size_t high = chunk_code_bytes(p, C);
+  const char* from = panel + p.codes + first * p.step_bytes;
   std::uint8_t* out = to.codes;
-  for (std::size_t s = first; s < last; ++s, from += kStepBytes, out += 2 * kStepBytes) {
-    const __m256i a = _mm256_load_si256(reinterpret_cast<const __m256i*>(from));
-    const __m256i b = _mm256_load_si256(reinterpret_cast<const __m256i*>(from + 32));
-    __m256i* quads = reinterpret_cast<__m256i*>(out);
-    _mm256_store_si256(quads, _mm256_and_si256(a, low));
-    _mm256_store_si256(quads + 1, _mm256_and_si256(b, low));
-    _mm256_store_si256(quads + 2, _mm256_and_si256(_mm256_srli_epi16(a, 4), low));
-    _mm256_store_si256(quads + 3, _mm256_and_si256(_mm256_srli_epi16(b, 4), low));
+  for (std::size_t s = first; s < last; ++s, from += step_bytes_of(kBits), out += kQuads * kQuadBytes) {
+    unpack_quad<kBits, C, 0>(from, out, high);
+    unpack_quad<kBits, C, 1>(from, out, high);
+    unpack_quad<kBits, C, 2>(from, out, high);
+    unpack_quad<kBits, C, 3>(from, out, high);
   }
   const char* scales = panel + begin * kColumns * 2;
   for (std::size_t i = 0; i < groups * 2; ++i) _mm256_store_ps(to.scales + 8 * i, scales_at(scales + 16 * i));
@@ -105,6 +156,7 @@ inline Chunk unpack_chunk(const PanelLayout& p, const char* panel, std::size_t b
     }
   }
   return {to.codes,
+          high,
           from,
           to.scales,
           is_affine ? to.zero_points : nullptr,
@@ -121,7 +173,7 @@ inline void load_bias(const EpilogueFloat& e, std::size_t column, std::size_t co
   if (columns > 8) bias[1] = load_at_most_8(e.bias + column + 8, columns - 8);
 }
 
-inline void finish(const GemmW4& g, std::size_t row, std::size_t column, std::size_t columns, const __m256 (&sums)[2]) {
+inline void finish(const GemmWg& g, std::size_t row, std::size_t column, std::size_t columns, const __m256 (&sums)[2]) {
   const EpilogueFloat& e = g.epilogue;
   const __m256 low = _mm256_set1_ps(e.low), high = _mm256_set1_ps(e.high);
   for (std::size_t half = 0; 8 * half < columns; ++half) {

@@ -1,0 +1,77 @@
+// Every row of gemm_wg gives the bits of the reference.
+#include "tests/kernels/gemm_wg_cases.h"
+
+namespace ctk::kernels {
+namespace {
+
+using namespace test;
+
+TEST(GemmWg, RowsEqualTheReferenceOnRandomShapes) {
+  Random random(ctk::test::test_seed(), "gemm_wg");
+  for (int i = 0; i < 10000 && !HasFatalFailure(); ++i) {
+    Options o;
+    o.m = 1 + random.below(9);
+    o.digits = 1 + static_cast<int>(random.below(3));
+    const std::size_t n = 1 + random.below(40), k = 1 + random.below(random.below(8) == 0 ? 300 : 70);
+    check_random(random, o, random_shape(random, n, k), i % 200 == 0 ? std::vector{2, 4} : std::vector{1});
+  }
+}
+
+TEST(GemmWg, RowsEqualTheReferenceAtEveryTailOfATile) {
+  Random random(ctk::test::test_seed(), "gemm_wg tails");
+  for (std::size_t n : {1, 7, 8, 9, 15, 16, 17, 33}) {
+    for (std::size_t k : {1, 7, 8, 9, 15, 16, 17, 31, 33, 63, 65, 127, 129, 131}) {
+      for (std::size_t m : {1, 2, 3, 4, 5, 6, 7, 13}) {
+        Options o;
+        o.m = m;
+        o.digits = 1 + static_cast<int>(random.below(3));
+        for (int bits : kWidths) {
+          WgShape shape = random_shape(random, n, k);
+          shape.bits = bits;
+          check_random(random, o, shape, k == 131 && bits == 4 ? std::vector{2} : std::vector{1});
+          if (HasFatalFailure()) return;
+        }
+      }
+    }
+  }
+}
+
+TEST(GemmWg, RowsEqualTheReferenceOnLongAndManyRows) {
+  Random random(ctk::test::test_seed(), "gemm_wg long");
+  const std::size_t shapes[][4] = {{1, 40, 4096, 128}, {3, 17, 5000, 0},  {130, 24, 200, 32}, {70, 50, 1040, 64},
+                                   {9, 33, 2050, 128}, {200, 16, 16, 16}, {25, 20, 3000, 0},  {64, 18, 700, 512}};
+  for (const auto& s : shapes) {
+    for (int digits = 1; digits <= 3; ++digits) {
+      Options o;
+      o.m = s[0];
+      o.digits = digits;
+      for (int bits : kWidths) {
+        check_random(random, o, {s[1], s[2], s[3], random.below(2) == 0, bits},
+                     bits == 4 ? std::vector{1, 2, 4} : std::vector{1});
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+TEST(GemmWg, RowsUnpackToTheNumbersCodesStandFor) {
+  Random random(ctk::test::test_seed(), "gemm_wg unpack");
+  for (int i = 0; i < 300; ++i) {
+    const WgShape shape = random_shape(random, 1 + random.below(40), 1 + random.below(150));
+    const Weights w = random_weights(random, shape);
+    Inputs in(w, {});
+    for_each_row([&](const GemmWgRow& row) {
+      FencedArray<char> packed(packed_size(row, shape));
+      pack_by(row, w, in, packed.data());
+      FencedArray<float> out(shape.k);
+      for (std::size_t n = 0; n < shape.n; ++n) {
+        row.unpack_row(shape, packed.data(), n, out.data());
+        // A code has at most eight bits, a scale eleven: their product is a float.
+        for (std::size_t k = 0; k < shape.k; ++k) ASSERT_EQ(out.data()[k], w.value(n, k)) << n << ", " << k;
+      }
+    });
+  }
+}
+
+}  // namespace
+}  // namespace ctk::kernels
