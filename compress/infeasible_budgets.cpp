@@ -1,5 +1,6 @@
 #include "compress/infeasible_budgets.h"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -22,10 +23,11 @@ bool binds(const search::Reach& reach) {
          (!reach.is_reachable || (reach.least_with_others && *reach.least_with_others > reach.limit));
 }
 
-std::string line_of(const search::Reach& reach, const std::string& unit) {
+std::string line_of(const search::Reach& reach, const std::string& unit, bool has_others) {
   std::string text = "budget." + reach.budget + ": " + format_amount(reach.limit, unit) + " asked; smallest " +
                      format_amount(reach.least_alone, unit) + " alone";
-  if (reach.least_with_others) text += ", " + format_amount(*reach.least_with_others, unit) + " while the others hold";
+  if (reach.least_with_others && has_others)
+    text += ", " + format_amount(*reach.least_with_others, unit) + " while the others hold";
   std::string held;
   for (std::size_t i = 0; i < std::min(kHoldersShown, reach.holders.size()) && reach.holders[i].cost > 0; ++i) {
     const search::Holder& holder = reach.holders[i];
@@ -45,8 +47,10 @@ std::string way_out(const search::NearestFeasible& nearest, const search::Proble
         text += "budget." + relief.budget + " alone at " + format_amount(relief.needed, budget.unit) + " is enough; ";
     }
   }
-  return text + "all limits " + format_amount(100 * nearest.share, "%") +
-         " higher are enough; what that loses is known once layers are scored";
+  const auto finite =
+      std::ranges::count_if(nearest.reaches, [](const auto& reach) { return std::isfinite(reach.limit); });
+  if (finite > 1) text += "all limits " + format_amount(100 * nearest.share, "%") + " higher are enough; ";
+  return text + "what that loses is known once layers are scored";
 }
 
 ordered_json figure(double value) {
@@ -106,9 +110,11 @@ Result<Explanation> explain(const search::Problem& problem, bool has_losses,
   CTK_TRY(const search::NearestFeasible nearest, search::nearest_feasible(problem, solve));
   Explanation out;
   out.text = search::explain_infeasible(problem, solve).message;
+  const auto finite =
+      std::ranges::count_if(nearest.reaches, [](const auto& reach) { return std::isfinite(reach.limit); });
   for (std::size_t b = 0; b < nearest.reaches.size(); ++b) {
     if (std::isfinite(nearest.reaches[b].limit))
-      out.text += "\n" + line_of(nearest.reaches[b], problem.budgets[b].unit);
+      out.text += "\n" + line_of(nearest.reaches[b], problem.budgets[b].unit, finite > 1);
   }
   out.text += "\n" + way_out(nearest, problem, has_losses);
   out.json = as_json(nearest, problem, has_losses).dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";

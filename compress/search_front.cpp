@@ -23,11 +23,12 @@ void join(std::vector<search::Assignment>& answers, search::Assignment answer, s
 
 double price_at(const std::vector<search::Assignment>& answers, const search::Assignment& here,
                 std::span<const std::size_t> axes, std::size_t budget) {
+  constexpr double kHeld = 1.01;  // points are few: few take exactly as much of the other axis
   double most = 0;
   for (const search::Assignment& other : answers) {
     const double more = other.costs[budget] - here.costs[budget];
     const bool is_free = std::ranges::all_of(
-        axes, [&](std::size_t axis) { return axis == budget || other.costs[axis] <= here.costs[axis]; });
+        axes, [&](std::size_t axis) { return axis == budget || other.costs[axis] <= kHeld * here.costs[axis]; });
     if (more > 0 && is_free) most = std::max(most, (here.loss - other.loss) / more);
   }
   return most;

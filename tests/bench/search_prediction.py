@@ -1,6 +1,6 @@
 """How well the search predicts what it writes: random budgets over one scoring, predicted beside measured.
 
-Usage: python tests/bench/search_prediction.py PIPELINE.yaml OUTPUT [--budgets 20] [--seed 0] [--threads 1] [--set KEY=VALUE ...]
+Usage: python tests/bench/search_prediction.py PIPELINE.yaml OUTPUT [--budgets 20] [--seed 0] [--threads 1] [--beside latency ...] [--set KEY=VALUE ...]
 The pipeline needs the stages sensitivity, search, export and validate. One run scores; the others draw a budget of size,
 and in turn one of latency or peak memory beside it, between what the smallest and the largest assignment of the first
 run's front take. Layers are scored once: the runs share OUTPUT/.cache. Prints one line a budget, then for each figure
@@ -27,21 +27,19 @@ def run(arguments, budget):
     if done.returncode == 4:   # the two budgets together were too tight
         return None
     if done.returncode != 0:
-        raise SystemExit(done.stderr)
+        raise SystemExit(done.stdout or done.stderr)
     return json.loads(done.stdout)
 
 
-def draw(random_numbers, front, number):
+def draw(random_numbers, front, others):
     """Shares of the way from the least to the most that points of the front take."""
     def between(name, low, high):
         values = [row["cost"][name] for row in front]
         return min(values) + random_numbers.uniform(low, high) * (max(values) - min(values))
 
     budget = {"size": f"{between('size', 0.02, 0.9):.0f} B"}
-    if number % 3 == 1:
-        budget["latency"] = f"{between('latency', 0.3, 1.0):.1f} us"
-    elif number % 3 == 2:
-        budget["peak_memory"] = f"{between('peak_memory', 0.3, 1.0):.0f} B"
+    for name in others:
+        budget[name] = f"{between(name, 0.3, 1.0):.1f} us" if name == "latency" else f"{between(name, 0.3, 1.0):.0f} B"
     return budget
 
 
@@ -60,13 +58,19 @@ def main():
     parser.add_argument("--budgets", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--beside", nargs="*", default=["latency", "peak_memory"], choices=["latency", "peak_memory"],
+                        help="budgets to draw beside size; none where samples of calibrate and evaluate differ in length")
     parser.add_argument("--set", action="append", default=[])
     arguments = parser.parse_args()
     random_numbers = random.Random(arguments.seed)
-    front = run(arguments, {"latency": "1000 s"})["search"]["front"]
+    first = run(arguments, {"latency": "1000 s"} if arguments.beside else {"size": "100 %"})
+    if first is None:
+        raise SystemExit("expected a first run without limits to end, found one that could not: see its output folder")
+    front = first["search"]["front"]
     rows = []
     for number in range(arguments.budgets):
-        budget = draw(random_numbers, front, number)
+        turn = number % (len(arguments.beside) + 1)
+        budget = draw(random_numbers, front, arguments.beside[turn - 1:turn] if turn else [])
         report = run(arguments, budget)
         if report is None:
             print(budget, "cannot be met", flush=True)
