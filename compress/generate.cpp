@@ -117,9 +117,8 @@ std::size_t set_activation_bits(graph::Graph& graph, int bits) {
   std::size_t changed = 0;
   for (const graph::Layer& layer : graph::layers_of(graph)) {
     graph::Value& weight = graph.value(layer.weight);
-    if (weight.quantized == nullptr || weight.quantized->codes.dtype() != DType::i4) continue;
-    const QuantScheme& scheme = weight.quantized->scheme;
-    if (scheme.is_integer_activation() || scheme.granularity == Granularity::per_tensor) continue;
+    // Without groups, activations of 8 bits are codes with calibrated ranges.
+    if (weight.quantized == nullptr || weight.quantized->scheme.granularity != Granularity::per_group) continue;
     auto noted = std::make_shared<QuantTensor>(*weight.quantized);
     noted->scheme.activation_bits = bits;
     weight.quantized = std::move(noted);
@@ -146,7 +145,7 @@ Result<GenerateResult> generate(const GenerateRequest& request, const std::funct
   const Clock::time_point start = Clock::now();
   CTK_TRY(LanguageModel model, load_language_model(request.model, request.tokenizer));
   if (request.activation_bits != 0 && set_activation_bits(model.graph, request.activation_bits) == 0) {
-    return config_error("--activations: expected a model with 4-bit weights in groups, found none in \"" +
+    return config_error("--activations: expected a model with coded weights in groups, found none in \"" +
                         printable(request.model) + "\". Leave the switch out");
   }
   auto made = runtime::Generator::create(std::move(model.graph), request.decoder);

@@ -23,7 +23,7 @@ struct GenerateRequest {
   bool adds_bos = false;              // BOS in front, where the tokenizer does not put it
   std::size_t most_tokens = 128;      // to generate; fewer where the model ends the text
   bool stops_at_end = true;           // at the tokenizer's end-of-text token
-  int activation_bits = 0;            // of layers with 4-bit weights in groups: 8 or 16; 0: as their schemes say
+  int activation_bits = 0;            // of layers with coded weights in groups: 8 or 16; 0: as their schemes say
   runtime::GenerateOptions decoder;
   runtime::Sampling sampling;
 };
@@ -45,7 +45,7 @@ struct LanguageModel {
 // Errors: input (missing, damaged, no tokenizer, vocabularies that do not fit).
 Result<LanguageModel> load_language_model(const std::string& model, const std::string& tokenizer);
 
-// Sets the width of activations of every layer whose weights are 4-bit in groups; answers how many there are.
+// Sets the width of activations of every layer whose weights are coded in groups; answers how many there are.
 std::size_t set_activation_bits(graph::Graph& graph, int bits);
 
 // `on_text` gets the new text as it comes, whole characters at a time.

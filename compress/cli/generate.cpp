@@ -78,7 +78,7 @@ void add_generate(CLI::App& app, Session& session) {
       ->check(CLI::IsMember({"fp32", "fp16", "int8"}));
   verb->add_option("--chunk", request.decoder.chunk, "Prompt tokens read at once (default 256)")
       ->check(CLI::Range(1, 65536));
-  verb->add_option("--activations", request.activation_bits, "Bits of activations beside 4-bit weights in groups")
+  verb->add_option("--activations", request.activation_bits, "Bits of activations beside coded weights in groups")
       ->check(CLI::IsMember({8, 16}));
   verb->add_option("--temperature", request.sampling.temperature, "0: always the likeliest token (default)");
   verb->add_option("--top-k", request.sampling.top_k, "Draw from the k likeliest only");

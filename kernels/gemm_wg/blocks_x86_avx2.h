@@ -8,6 +8,14 @@
 #include <simde/x86/f16c.h>
 #endif
 
+// What must be inlined for its sums to stay in registers, in sources so long that GCC stops of itself. The emulation is
+// spared: it takes four times as long to compile then.
+#if defined(CTK_USE_SIMDE)
+#define CTK_INLINE inline
+#else
+#define CTK_INLINE [[gnu::always_inline]] inline
+#endif
+
 namespace ctk::kernels {
 namespace {
 

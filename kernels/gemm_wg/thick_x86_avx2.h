@@ -10,8 +10,8 @@ namespace {
 
 // The sums of `pairs` pairs of quads; moves on past them. ahead: codes to fetch meanwhile, a line a pair.
 template <std::size_t V>
-[[gnu::always_inline]] inline void sum_steps(Sums<V>& sums, const std::uint8_t*& w, const char*& x, const char*& ahead,
-                                             std::size_t pairs) {
+CTK_INLINE void sum_steps(Sums<V>& sums, const std::uint8_t*& w, const char*& x, const char*& ahead,
+                          std::size_t pairs) {
   _mm_prefetch(ahead, _MM_HINT_T0);
   const __m256i w0 = load(w), w1 = load(w + 32), w2 = load(w + 64), w3 = load(w + 96);
   CTK_UNROLL
@@ -41,7 +41,7 @@ struct Group {
 
 // last: sums of the last quads; before: dots of those before, if there are any.
 template <std::size_t V, std::size_t D, bool kAffine, bool kBefore, int F = 1>
-[[gnu::always_inline]] inline void add_group(const Group& group, const Sums<V>& last, const Sums<V>& before) {
+CTK_INLINE void add_group(const Group& group, const Sums<V>& last, const Sums<V>& before) {
   const __m256 scale0 = _mm256_load_ps(group.scales), scale1 = _mm256_load_ps(group.scales + 8);
   CTK_UNROLL
   for (std::size_t r = 0; r < V / D; ++r) {
@@ -74,7 +74,7 @@ struct Way {
 
 // dots = widened sums, or += where there are some already.
 template <std::size_t V, int F, bool kIsFirst>
-[[gnu::always_inline]] inline void widen(Sums<V>& dots, const Sums<V>& sums) {
+CTK_INLINE void widen(Sums<V>& dots, const Sums<V>& sums) {
   CTK_UNROLL
   for (std::size_t v = 0; v < V; ++v) {
     CTK_UNROLL
@@ -87,8 +87,8 @@ template <std::size_t V, int F, bool kIsFirst>
 
 // `pairs` pairs of quads of split codes; moves on past them. Leaves the upper halves' in `sums`.
 template <std::size_t V, bool kIsFirst>
-[[gnu::always_inline]] inline void sum_halves(Sums<V>& sums, Sums<V>& dots, const std::uint8_t*& w, std::size_t high,
-                                              const char*& x, const char*& ahead, std::size_t pairs) {
+CTK_INLINE void sum_halves(Sums<V>& sums, Sums<V>& dots, const std::uint8_t*& w, std::size_t high, const char*& x,
+                           const char*& ahead, std::size_t pairs) {
   const std::uint8_t* upper = w + high;
   const char* again = x;
   sum_steps<V>(sums, w, x, ahead, pairs);
@@ -98,8 +98,8 @@ template <std::size_t V, bool kIsFirst>
 
 // One group of a tile, `pairs` pairs of quads long; moves on past them.
 template <class W, std::size_t V, std::size_t D, bool kAffine>
-[[gnu::always_inline]] inline void add_products(const Group& group, const std::uint8_t*& w, std::size_t high,
-                                                const char*& x, const char*& ahead, std::size_t pairs) {
+CTK_INLINE void add_products(const Group& group, const std::uint8_t*& w, std::size_t high, const char*& x,
+                             const char*& ahead, std::size_t pairs) {
   Sums<V> sums, dots;
   if constexpr (W::kSplit) {
     std::size_t count = smaller(pairs, W::kPairs);

@@ -14,7 +14,7 @@ struct ThinSums {
   Sums<V> lower;
   Sums<is_split(kBits) ? V : 1> upper;
 
-  [[gnu::always_inline]] void start() {
+  CTK_INLINE void start() {
     CTK_UNROLL
     for (std::size_t v = 0; v < V; ++v) {
       lower[v][0] = lower[v][1] = _mm256_setzero_si256();
@@ -22,7 +22,7 @@ struct ThinSums {
     }
   }
 
-  [[gnu::always_inline]] void widen() {
+  CTK_INLINE void widen() {
     CTK_UNROLL
     for (std::size_t v = 0; v < V; ++v) {
       CTK_UNROLL
@@ -36,7 +36,7 @@ struct ThinSums {
 
   // Quad I of the step at `codes`; x: the step's quads.
   template <int I>
-  [[gnu::always_inline]] void add(const char* codes, const char* x) {
+  CTK_INLINE void add(const char* codes, const char* x) {
     __m256i a, b, a1, b1;
     quad_codes<Planes256, kBits, I>(codes, 0, a);
     quad_codes<Planes256, kBits, I>(codes, 1, b);
@@ -60,7 +60,7 @@ struct ThinSums {
     }
   }
 
-  [[gnu::always_inline]] void add_step(const char* codes, const char* x) {
+  CTK_INLINE void add_step(const char* codes, const char* x) {
     fetch_step<kBits>(codes);
     add<0>(codes, x);
     add<1>(codes, x);

@@ -81,7 +81,7 @@ inline Floats add_scaled(Floats out, __m512i dots, Floats scales, float scale) {
 // sums[p] += w[p] . x for P panels, x: the quad at `at` in every lane. The 24 sums of a tile and what they need leave
 // three registers; written as intrinsics, GCC 12 reorders them and spills.
 template <std::size_t P>
-[[gnu::always_inline]] inline void add_at(__m512i& sum0, __m512i& sum1, const __m512i (&w)[P], const char* at) {
+CTK_INLINE void add_at(__m512i& sum0, __m512i& sum1, const __m512i (&w)[P], const char* at) {
 #if defined(CTK_USE_SIMDE)
   std::int32_t quad;
   __builtin_memcpy(&quad, at, sizeof(quad));
@@ -140,8 +140,7 @@ struct Walk {
 
 // Quad I of a step for V lines and P panels; x: the step's quads.
 template <int kBits, std::size_t V, std::size_t P, std::size_t S, int I>
-[[gnu::always_inline]] inline void add_quad(__m512i (&sums)[V][P * S], const char* codes, std::size_t pitch,
-                                            const char* x) {
+CTK_INLINE void add_quad(__m512i (&sums)[V][P * S], const char* codes, std::size_t pitch, const char* x) {
   __m512i w[P];
   CTK_UNROLL
   for (std::size_t p = 0; p < P; ++p) quad_codes<Planes512, kBits, I>(codes + p * pitch, 0, w[p]);
@@ -153,8 +152,8 @@ template <int kBits, std::size_t V, std::size_t P, std::size_t S, int I>
 
 // S sums for each line and panel, taken in turn: so many are in flight. pitch: bytes from panel to panel.
 template <int kBits, std::size_t V, std::size_t P, std::size_t S>
-[[gnu::always_inline]] inline void add_steps(__m512i (&sums)[V][P * S], const char* codes, std::size_t pitch,
-                                             const char* x, std::size_t steps) {
+CTK_INLINE void add_steps(__m512i (&sums)[V][P * S], const char* codes, std::size_t pitch, const char* x,
+                          std::size_t steps) {
   for (std::size_t s = 0; s < steps; ++s, codes += step_bytes_of(kBits), x += V * kStep) {
     for (std::size_t p = 0; p < P; ++p) fetch_step<kBits>(codes + p * pitch);
     add_quad<kBits, V, P, S, 0>(sums, codes, pitch, x);

@@ -92,7 +92,7 @@ def test_bad_input_is_one_error_each(compress_run, stories, shared_data, tmp_pat
     code, error = refused(stories, "--prompt", "x", "--temperature", -1)
     assert code == 2 and "temperature: expected a number from 0 to 100" in error
     code, error = refused(stories, "--prompt", "x", "--activations", 8)
-    assert code == 2 and "expected a model with 4-bit weights in groups" in error
+    assert code == 2 and "expected a model with coded weights in groups" in error
     code, error = refused(shared_data / "kws" / "kws_dscnn.onnx", "--prompt", "x", "--tokenizer", stories)
     assert code == 3 and "expected a language model" in error
 
@@ -110,7 +110,7 @@ def test_a_vocabulary_smaller_than_the_tokenizer_is_refused(compress_run, storie
     assert "expected a tokenizer of at most 61 tokens, the model's vocabulary, found 512" in done.error
 
 
-def test_a_bundle_of_codes_runs_with_activations_of_either_width(compress_run, stories, tmp_path):
+def coded_bundle(compress_run, stories, tmp_path, scheme):
     (tmp_path / "p.yaml").write_text(f"""
 model: {stories}
 output: out
@@ -118,12 +118,17 @@ data:
   calibrate: {{path: {stories / "stories_calib_generated.txt"}, lines: true, bos: true, context: 256}}
   evaluate:  {{path: {stories / "tinystories_eval.txt"}, lines: true, bos: true, context: 512, metric: perplexity}}
 stages:
-  - quantize: {{method: rtn, scheme: w4a16_g32}}
+  - quantize: {{method: rtn, scheme: {scheme}}}
   - export:   {{formats: [bundle]}}
 """)
     done = compress_run("run", tmp_path / "p.yaml")
     assert done.code == 0, done.error
-    bundle = next((tmp_path / "out").glob("*.ctkb"))
+    return next((tmp_path / "out").glob("*.ctkb"))
+
+
+@pytest.mark.parametrize("scheme", ["w4a16_g32", "w6a16_g32"])
+def test_a_bundle_of_codes_runs_with_activations_of_either_width(compress_run, stories, tmp_path, scheme):
+    bundle = coded_bundle(compress_run, stories, tmp_path, scheme)
 
     def text(*more):
         return generated(compress_run, bundle, "--tokenizer", stories, "--prompt", "", "--tokens", 150, *more)["text"]
@@ -170,3 +175,9 @@ def test_a_chat_without_a_template_is_refused(compress_run, stories, tmp_path):
     (tmp_path / "t").write_text("{{ raise_exception('only users') }}")
     done = compress_run("generate", stories, "--chat", "--chat-template", tmp_path / "t", "--prompt", "hi")
     assert done.code == 3 and "only users" in done.error
+
+
+def test_codes_without_groups_keep_their_activations(compress_run, stories, tmp_path):
+    bundle = coded_bundle(compress_run, stories, tmp_path, "w4a16_c")
+    done = compress_run("generate", bundle, "--tokenizer", stories, "--prompt", "x", "--activations", 8)
+    assert done.code == 2 and "expected a model with coded weights in groups, found none" in done.error
