@@ -160,7 +160,7 @@ TEST(ImportanceFromData, EveryMethodSeesThatAChannelOfZeroesIsWorthLeast) {
   const Coupling coupling = *Coupling::find(graph, {{1, 3, 6, 6}});
   const data::Split split = split_of(graph, {3, 6, 6});
   for (const pruning::ImportanceMethod& method : pruning::importance_methods()) {
-    if (method.name == "random") continue;
+    if (method.name == "random" || method.name == "bn_scale") continue;  // which look at no weights of this network
     const auto scores = method.score({coupling, &split, 0});
     ASSERT_TRUE(scores) << method.name << ": " << scores.error().message;
     const auto& of_a = (*scores)[group_of(coupling, "a")];

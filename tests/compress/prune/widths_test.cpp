@@ -139,6 +139,37 @@ TEST(Importance, EveryGroupHasMeanOneAndTheLeastGoesFirst) {
   EXPECT_FALSE(find_importance("magnitude"));
 }
 
+// A normalization behind a Relu, which nothing before it can take in. |0.5|, |-2|, |0.1| over their mean of 13 / 15.
+TEST(Importance, FactorsOfNormalizationsRankTheirChannels) {
+  GraphBuilder b;
+  const auto x = b.input("x", {-1, 1, 1, 1});
+  const auto a = b.node("Conv", {x, b.constant("a.w", test::floats({3, 1, 1, 1}, {3, -1, 2}))}, "a");
+  const auto constant = [&](const char* name, const std::vector<float>& values) {
+    return b.constant(name, test::floats({3}, values));
+  };
+  const auto n = b.node("BatchNormalization",
+                        {b.node("Relu", {a}, "r"), constant("factor", {0.5f, -2.0f, 0.1f}),
+                         constant("offset", {9, 9, 9}), constant("mean", {0, 0, 0}), constant("variance", {1, 1, 1})},
+                        "n");
+  b.output(b.node("Conv", {n, b.constant("b.w", test::floats({1, 3, 1, 1}, {1, 2, -3}))}, "b"));
+  const Coupling coupling = *Coupling::find(b.graph, {{1, 1, 1, 1}});
+  const auto scores = (*find_importance("bn_scale"))->score({coupling, nullptr, 0});
+  ASSERT_TRUE(scores) << scores.error().message;
+  const std::vector<double> expected{0.5 * 15 / 13, 2.0 * 15 / 13, 0.1 * 15 / 13};
+  for (std::size_t u = 0; u < 3; ++u) EXPECT_NEAR((*scores)[0][u], expected[u], 1e-6);
+  EXPECT_EQ(ranking_of(*scores)[0], (std::vector<std::size_t>{2, 0, 1}));
+}
+
+TEST(Importance, ANetworkWithoutNormalizationsHasNoFactors) {
+  const graph::Graph net = chain({4, 4});
+  const Coupling coupling = *Coupling::find(net, {{1, 2, 1, 1}});
+  const auto scores = (*find_importance("bn_scale"))->score({coupling, nullptr, 0});
+  ASSERT_FALSE(scores);
+  EXPECT_NE(scores.error().message.find("expected batch normalizations on the channels that can be cut, found none"),
+            std::string::npos)
+      << scores.error().message;
+}
+
 TEST(Importance, WeightsOfZeroRankByTheirPlace) {
   GraphBuilder b;
   const auto x = b.input("x", {-1, 1, 1, 1});
