@@ -59,6 +59,8 @@ class Binder {
     set_text(at + ".metric", source.spec.metric);
     set<bool>(at + ".augment.flip", source.flip);
     set<std::int64_t>(at + ".augment.shift", source.shift);
+    set<std::int64_t>(at + ".augment.cutout", source.cutout);
+    set<double>(at + ".augment.mixup", source.mixup);
     source.spec.text = text(at);
     return source;
   }

@@ -18,9 +18,10 @@ namespace ctk::pipeline {
 
 // One of data.{train,calibrate,score,select,evaluate}.
 struct SourceConfig {
-  data::SourceSpec spec;   // path resolved against the file's folder
-  bool flip = false;       // train: augmentation
-  std::int64_t shift = 0;  // train: pixels
+  data::SourceSpec spec;               // path resolved against the file's folder
+  bool flip = false;                   // train: augmentation
+  std::int64_t shift = 0, cutout = 0;  // train: pixels
+  double mixup = 0;                    // train
 };
 
 struct BudgetConfig {

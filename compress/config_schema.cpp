@@ -68,6 +68,8 @@ const KeyRow kRows[] = {
     {"data.train.augment", section, 0, 0, "", {}, "", "random changes of training pictures"},
     {"data.train.augment.flip", boolean, 0, 0, "false", {}, "", "mirror left and right"},
     {"data.train.augment.shift", integer, 0, 65536, "0", {}, "", "move by up to so many pixels"},
+    {"data.train.augment.cutout", integer, 0, 65536, "0", {}, "", "blank a square of this side, in pixels"},
+    {"data.train.augment.mixup", number, 0, 1, "0", {}, "", "mix pairs by shares of Beta(a, a); 0 = none"},
     {"data.select.metric", name, 0, 0, "", NameKind::metric, "", "what gates compare; evaluate's by default"},
     {"data.evaluate.metric", name, 0, 0, "", NameKind::metric, "",
      "what is reported; absent: top1 with labels, else agreement"},

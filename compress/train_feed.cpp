@@ -1,12 +1,28 @@
 #include "compress/train_feed.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "core/random.h"
 #include "data/metric.h"
 
 namespace ctk::pipeline {
+namespace {
+
+// Beta(a, a) for 0 < a <= 1, by Joehnk's method, which takes at most two tries on average there. Powers of a small `a`
+// may underflow: then the share is 0 or 1, which is where they lie.
+double beta(Random& random, double a) {
+  for (;;) {
+    const double u = std::log(random.uniform()) / a, v = std::log(random.uniform()) / a;  // of the two powers
+    const double most = std::max(u, v);
+    if (!std::isfinite(most)) continue;
+    const double sum = std::exp(u - most) + std::exp(v - most);
+    if (most + std::log(sum) <= 0) return std::exp(u - most) / sum;
+  }
+}
+
+}  // namespace
 
 Result<std::unique_ptr<SplitFeed>> SplitFeed::open(const data::Split& split, const Augment& augment) {
   std::unique_ptr<SplitFeed> feed(new SplitFeed(split, augment));
@@ -15,7 +31,7 @@ Result<std::unique_ptr<SplitFeed>> SplitFeed::open(const data::Split& split, con
   std::size_t bytes = 0;
   for (const Tensor& input : first.inputs) bytes += input.bytes();
   const bool is_picture = first.inputs[0].dtype() == DType::f32 && first.inputs[0].shape().size() == 4;
-  if ((augment.flip || augment.shift > 0) && !is_picture) {
+  if ((augment.changes_pictures() || augment.mixup > 0) && !is_picture) {
     return config_error("data.train.augment: expected pictures [channels, height, width] to flip or shift, found " +
                         to_string(first.inputs[0].shape()) + " of " + std::string(name_of(first.inputs[0].dtype())) +
                         ". Remove augment");
@@ -84,6 +100,11 @@ void SplitFeed::change(MutableTensorView pictures, std::size_t slot, std::size_t
                      augment_.shift;
   };
   const std::int64_t down = move(), right = move();
+  std::int64_t top = 0, left = 0;  // of the square that is cut out
+  if (augment_.cutout > 0) {
+    top = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(height))) - augment_.cutout / 2;
+    left = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(width))) - augment_.cutout / 2;
+  }
   std::vector<float> before(plane);
   for (std::size_t c = 0; c < channels; ++c) {
     float* to = pictures.as<float>() + (slot * channels + c) * plane;
@@ -93,15 +114,36 @@ void SplitFeed::change(MutableTensorView pictures, std::size_t slot, std::size_t
         const std::int64_t from_y = y - down, moved = x - right;
         const std::int64_t from_x = flips ? width - 1 - moved : moved;
         const bool is_inside = from_y >= 0 && from_y < height && from_x >= 0 && from_x < width;
-        *to = is_inside ? before[static_cast<std::size_t>(from_y * width + from_x)] : 0.0f;
+        const bool is_cut = y >= top && y < top + augment_.cutout && x >= left && x < left + augment_.cutout;
+        *to = is_inside && !is_cut ? before[static_cast<std::size_t>(from_y * width + from_x)] : 0.0f;
       }
     }
   }
 }
 
+void SplitFeed::mix(Batch& batch, std::size_t first, std::int64_t epoch) const {
+  Random random(augment_.seed, "mixup " + std::to_string(epoch) + " " + std::to_string(first));
+  batch.share = beta(random, augment_.mixup);
+  const Tensor& pictures = batch.inputs[0];
+  const auto count = static_cast<std::size_t>(pictures.shape()[0]);
+  const std::vector<std::size_t> others = random.permutation(count);
+  Tensor mixed = pictures.clone();
+  const auto from = pictures.values<float>();
+  const auto to = mixed.mutable_values<float>();
+  const auto share = static_cast<float>(batch.share);
+  const std::size_t one = from.size() / count;
+  for (std::size_t i = 0; i < count; ++i) {
+    for (std::size_t k = 0; k < one; ++k) {
+      to[i * one + k] = share * from[i * one + k] + (1 - share) * from[others[i] * one + k];
+    }
+    if (!batch.labels.empty()) batch.other_labels.push_back(batch.labels[others[i]]);
+  }
+  batch.inputs[0] = std::move(mixed);
+}
+
 Result<train::Feed::Batch> SplitFeed::read(std::span<const std::size_t> samples, std::int64_t epoch) {
   CTK_TRY(data::Batch read, stored(samples));
-  if (augment_.flip || augment_.shift > 0) {
+  if (augment_.changes_pictures()) {
     Tensor changed = read.inputs[0].clone();  // a batch read from an array may be a window on it
     for (std::size_t i = 0; i < samples.size(); ++i) change(changed.mutable_view(), i, samples[i], epoch);
     read.inputs[0] = std::move(changed);
@@ -113,6 +155,7 @@ Result<train::Feed::Batch> SplitFeed::read(std::span<const std::size_t> samples,
     batch.labels = std::move(read.labels);
   }
   batch.inputs = std::move(read.inputs);
+  if (augment_.mixup > 0) mix(batch, samples[0], epoch);
   return batch;
 }
 

@@ -1,4 +1,4 @@
-// A split as the trainer reads it: shuffled batches, pictures flipped and shifted at random, labels a row.
+// A split as the trainer reads it: shuffled batches, pictures changed at random, labels a row.
 #pragma once
 
 #include <vector>
@@ -11,11 +11,18 @@ namespace ctk::pipeline {
 struct Augment {
   bool flip = false;       // mirror left and right, every second time
   std::int64_t shift = 0;  // move by up to so many pixels in both directions; what comes in is 0, the mean colour
+  // Side of a square, in pixels, that becomes 0; its middle is anywhere in the picture. DeVries and Taylor, 2017.
+  std::int64_t cutout = 0;
+  // a, from 0 (none) to 1: every sample becomes share times itself and 1 - share times another of its batch, share of
+  // the whole batch drawn from Beta(a, a). Zhang et al., mixup, 2018.
+  double mixup = 0;
   std::uint64_t seed = 0;
+
+  bool changes_pictures() const { return flip || shift > 0 || cutout > 0; }
 };
 
-// What a sample becomes depends on the seed, the epoch and its index alone. Samples are decoded once and kept while
-// they fit kMostKept bytes. The split must outlive the feed.
+// What a sample becomes depends on the seed, the epoch and its index alone, with mixup on its batch. Samples are
+// decoded once and kept while they fit kMostKept bytes. The split must outlive the feed.
 class SplitFeed final : public train::Feed {
  public:
   static constexpr std::size_t kMostKept = std::size_t{1} << 30;
@@ -30,6 +37,7 @@ class SplitFeed final : public train::Feed {
   SplitFeed(const data::Split& split, const Augment& augment) : split_(split), augment_(augment) {}
   Result<data::Batch> stored(std::span<const std::size_t> samples);
   Status keep_missing(std::span<const std::size_t> samples);
+  void mix(Batch& batch, std::size_t first, std::int64_t epoch) const;
   void change(MutableTensorView pictures, std::size_t slot, std::size_t sample, std::int64_t epoch) const;
 
   const data::Split& split_;

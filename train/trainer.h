@@ -57,6 +57,10 @@ class Feed {
   struct Batch {
     std::vector<Tensor> inputs;        // one per graph input, [B, ...]
     std::vector<std::int64_t> labels;  // one a row of the first output; below 0: row not counted; empty: none
+    // Of samples mixed out of two: the labels of the second ones, whose share of the hard loss is 1 - share. Empty:
+    // none.
+    std::vector<std::int64_t> other_labels = {};
+    double share = 1;
   };
   virtual ~Feed() = default;
   virtual std::size_t count() const = 0;

@@ -108,6 +108,26 @@ TEST(Fit, TheFirstStepOfSgdIsThatWorkedByHand) {
   EXPECT_NEAR(b[1], -0.095f, 1e-6f);
 }
 
+// The same of a sample mixed out of labels 0 and 1, three to one: dL/db = [0.5 - 0.75, 0.5 - 0.25], b = 0.19 * 0.25.
+TEST(Fit, AMixedSampleHasBothLabelsInTheirShares) {
+  CTK_NEED_TRAINER(trainer);
+  class Mixed final : public train::Feed {
+   public:
+    std::size_t count() const override { return 1; }
+    Result<Batch> read(std::span<const std::size_t>, std::int64_t) override {
+      return Batch{{floats({1, 2}, {1, 2})}, {0}, {1}, 0.75};
+    }
+  };
+  const graph::Graph net = linear(2, floats({2, 2}, {1, 1, 1, 1}), floats({2}, {0, 0}));
+  Mixed feed;
+  FitTask task{&net, nullptr, nullptr, &feed, options_of(1, 0.1)};
+  task.options.schedule = train::Schedule::constant;
+  const auto result = trainer->fit(task);
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_NEAR(constant_of(result->graph, "b")[0], 0.0475f, 1e-6f);
+  EXPECT_NEAR(constant_of(result->graph, "b")[1], -0.0475f, 1e-6f);
+}
+
 // The first step of Adam is rate * g / (|g| + 1e-8): 0.1 each way. AdamW takes rate * decay * w off as well.
 TEST(Fit, TheFirstStepOfAdamIsTheRateItself) {
   CTK_NEED_TRAINER(trainer);

@@ -128,6 +128,8 @@ class Fit {
   struct Example {
     std::vector<at::Tensor> inputs;
     at::Tensor labels;  // undefined: none
+    at::Tensor other_labels;
+    double share = 1;  // of labels, beside other_labels
   };
 
   // The part_ samples from `first` on, in an epoch's order.
@@ -141,6 +143,10 @@ class Fit {
     Example example;
     for (const Tensor& input : batch.inputs) example.inputs.push_back(to_torch(input));
     if (!batch.labels.empty()) example.labels = at::tensor(batch.labels, at::kLong);
+    if (!batch.other_labels.empty()) {
+      example.other_labels = at::tensor(batch.other_labels, at::kLong);
+      example.share = batch.share;
+    }
     return example;
   }
 
@@ -166,7 +172,11 @@ class Fit {
       target = rows_of(outputs[0]);
     }
     CTK_TRY(const Outputs outputs, student_->run(example.inputs, options_.batch_norm));
-    const at::Tensor loss = loss_of(rows_of(outputs[0]), target, example.labels, options_.loss);
+    const at::Tensor logits = rows_of(outputs[0]);
+    at::Tensor loss = loss_of(logits, target, example.labels, options_.loss);
+    if (example.other_labels.defined()) {  // the teacher's part is the same in both
+      loss = example.share * loss + (1 - example.share) * loss_of(logits, target, example.other_labels, options_.loss);
+    }
     (share == 1 ? loss : loss / static_cast<double>(share)).backward();
     return loss.item().toDouble();
   }
