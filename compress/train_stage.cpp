@@ -113,7 +113,8 @@ Result<graph::Graph> train_network(Session& session, const graph::Graph& net, co
     CTK_TRY(teacher, load_teacher(session, config, "teacher"));
   }
   const SourceConfig& source = *session.config.train;
-  CTK_TRY(auto feed, SplitFeed::open(*session.splits.train, {source.flip, source.shift, source.cutout, source.mixup, session.config.seed}));
+  CTK_TRY(auto feed, SplitFeed::open(*session.splits.train,
+                                     {source.flip, source.shift, source.cutout, source.mixup, session.config.seed}));
   std::optional<SelectMetric> metric;
   if (session.splits.select) {
     CTK_TRY(metric, SelectMetric::open(session));
