@@ -18,7 +18,8 @@ std::vector<std::size_t> usual_axes(const Table& table);
 // Over one budget of kBudgets (at most `points` answers) or two (at most so many at each of so many limits of the
 // second), by growing cost. `taken` (may be null) joins them unless one of them beats it. Limits of the axes are
 // ignored, those of other budgets hold. Price: the most that a unit more of the budget saves on the way to another
-// point which takes at most a hundredth more of the other axis. Errors: input (axes), budget_infeasible (the other budgets).
+// point which takes at most a hundredth more of the other axis. Errors: input (axes), budget_infeasible (the other
+// budgets).
 Result<std::vector<FrontPoint>> front_of(const Table& table, const Limits& limit, const Limits& extra,
                                          std::span<const std::size_t> axes, std::size_t points,
                                          const search::Assignment* taken = nullptr);
