@@ -18,7 +18,7 @@ struct NearestFeasible {
   double share = 0;               // the least share by which all limits must rise together: 0.07 = 7 %
   std::vector<double> limits;     // [budgets], raised by that share
   Assignment answer;              // the best at these limits
-  std::vector<double> prices;     // [budgets] there, as prices_of()
+  std::vector<double> prices;     // [budgets] loss saved a unit by 1, 4 or 16 % more, the least that saves any
 };
 // Errors: as reach_of(). A problem that can be met comes back with share 0 and its answer. `solve` must not be null.
 Result<NearestFeasible> nearest_feasible(const Problem& problem, Result<Assignment> (*solve)(const Problem&));

@@ -6,9 +6,6 @@
 #include <optional>
 #include <tuple>
 
-#include "search/grid.h"
-#include "search/infeasible.h"
-#include "search/solvers/dual.h"
 #include "search/solvers/solvers.h"
 
 namespace ctk::search {
@@ -235,17 +232,6 @@ Result<std::vector<FrontPoint>> front(const Problem& problem, std::size_t first,
     if (!is_beaten) kept.push_back(std::move(point));
   }
   return kept;
-}
-
-Result<std::vector<double>> prices_of(const Problem& problem) {
-  CTK_CHECK(check_problem(problem));
-  const Grid grid = make_grid(problem);
-  const Dual dual = best_multipliers(grid);
-  if (is_infeasible(grid, dual)) return explain_infeasible(problem, solve_ilp);
-  std::vector<double> prices;
-  for (std::size_t b = 0; b < problem.budgets.size(); ++b)
-    prices.push_back(dual.multipliers[b] * grid.loss_unit / grid.cost_units[b]);
-  return prices;
 }
 
 }  // namespace ctk::search

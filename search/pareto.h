@@ -23,8 +23,4 @@ Result<std::vector<FrontPoint>> front(const Problem& problem, std::size_t budget
 Result<std::vector<FrontPoint>> front(const Problem& problem, std::size_t first, std::size_t second,
                                       std::size_t points);
 
-// Loss saved for each unit that a limit is raised, of the relaxed problem: [budgets], 0 where a limit does not bind.
-// Errors: input; budget_infeasible where not even mixes of assignments keep the limits.
-Result<std::vector<double>> prices_of(const Problem& problem);
-
 }  // namespace ctk::search

@@ -142,19 +142,6 @@ TEST(Pareto, TwoBudgetsBeatNoneOfTheirPoints) {
   EXPECT_EQ(front(problem, 0, 1).error().code, ErrorCode::input);
 }
 
-TEST(Pareto, PriceIsTheSlopeOfTheHullAtTheLimit) {
-  // Between (10, 8) and (15, 4) a byte saves 0.8; between (15, 4) and (30, 1) 0.2.
-  Problem problem = two_items();
-  problem.budgets[0].limit = 12;
-  EXPECT_NEAR(prices_of(problem).value()[0], 0.8, 1e-6);
-  problem.budgets[0].limit = 22;
-  EXPECT_NEAR(prices_of(problem).value()[0], 0.2, 1e-6);
-  problem.budgets[0].limit = 30;
-  EXPECT_EQ(prices_of(problem).value()[0], 0);
-  problem.budgets[0].limit = 9;
-  EXPECT_EQ(prices_of(problem).error().code, ErrorCode::budget_infeasible);
-}
-
 TEST(Pareto, TwentyPointsOf200LayersAndAResolveAreQuick) {
   Problem problem = large_problem(5, 6, 2, 0);
   problem.budgets[1].limit = std::numeric_limits<double>::infinity();
@@ -208,6 +195,18 @@ TEST(Nearest, ALimitOfNothingIsRaisedToWhatIsNeeded) {
   ASSERT_TRUE(nearest) << nearest.error().message;
   EXPECT_NEAR(nearest->limits[0], 10, 1e-3);
   EXPECT_DOUBLE_EQ(nearest->answer.loss, 8);
+}
+
+TEST(Nearest, PricesAtTheLeastSizeAreThoseOfTheNextAnswer) {
+  // 1000 B is the least there is; 1 % more changes nothing, 4 % pays for 20 B more and saves 4.
+  Problem problem = two_items();
+  problem.budgets[0].limit = 400;
+  problem.items = {{"a", {{"w4", 5, {500}}, {"w8", 1, {520}}}}, {"b", {{"w4", 3, {500}}, {"w8", 2, {900}}}}};
+  auto nearest = nearest_feasible(problem, solve_ilp);
+  ASSERT_TRUE(nearest) << nearest.error().message;
+  EXPECT_NEAR(nearest->limits[0], 1000, 1e-1);
+  EXPECT_DOUBLE_EQ(nearest->answer.loss, 8);
+  EXPECT_NEAR(nearest->prices[0], 4.0 / 40.0, 1e-5);
 }
 
 }  // namespace
