@@ -10,6 +10,7 @@
 #include "compress/model.h"
 #include "core/file.h"
 #include "core/quant_tensor.h"
+#include "data/text/json_node.h"
 #include "graph/gguf/llama.h"
 #include "graph/hf/checkpoint.h"
 #include "graph/hf/config.h"
@@ -47,22 +48,42 @@ class Hollow {
   std::size_t bytes_ = 0;
 };
 
-using StoredBytes = std::map<std::string, double, std::less<>>;  // by the name of the weight
+struct StoredBytes {
+  std::map<std::string, double, std::less<>> of;  // by the name of the weight
+  double a_number = 0;                            // of weights that stand in no file; 0: as the graph has them
+};
 
 Result<Graph> hollow_decoder(const graph::hf::DecoderConfig& config) {
   Hollow hollow;
   return graph::hf::build_decoder(config, [&](const std::string&, const Shape& shape) { return hollow(shape); });
 }
 
+// By what config.json says of the type its weights have; 0 where it does not.
+Result<double> bytes_a_number(const std::string& path) {
+  CTK_TRY(const std::string text, read_text(path));
+  CTK_TRY(const data::JsonNode config, data::JsonNode::parse(text, path));
+  for (const char* key : {"dtype", "torch_dtype"}) {
+    const data::JsonNode type = config.child(key);
+    if (!type.is_text()) continue;
+    CTK_TRY(const std::string name, type.text());
+    if (name == "bfloat16" || name == "float16") return 2.0;
+    if (name == "float32") return 4.0;
+  }
+  return 0.0;
+}
+
 // A float checkpoint's decoder by config.json; empty where the weights' files have to be read (codes, encoders).
 Result<std::optional<Graph>> decoder_of_folder(const std::string& folder, StoredBytes& stored) {
-  CTK_TRY(const auto config, graph::hf::read_config((fs::path(folder) / "config.json").string()));
+  const std::string path = (fs::path(folder) / "config.json").string();
+  CTK_TRY(const auto config, graph::hf::read_config(path));
   const auto* decoder = std::get_if<graph::hf::DecoderConfig>(&config.model);
   if (decoder == nullptr || config.quantization) return std::optional<Graph>();
   CTK_TRY(Graph graph, hollow_decoder(*decoder));
   if (const auto checkpoint = graph::hf::Checkpoint::open(folder)) {
     for (const std::string& name : checkpoint->names())
-      stored[name] = static_cast<double>(checkpoint->find(name)->bytes);
+      stored.of[name] = static_cast<double>(checkpoint->find(name)->bytes);
+  } else {
+    CTK_TRY(stored.a_number, bytes_a_number(path));
   }
   return std::optional<Graph>(std::move(graph));
 }
@@ -71,7 +92,8 @@ Result<Graph> decoder_of_gguf(const std::string& path, StoredBytes& stored) {
   CTK_TRY(const auto file, graph::gguf::File::open(path));
   CTK_TRY(const auto config, graph::gguf::decoder_config(file));
   // Only sums are asked for, so blocks need no translation of names: a kind's tensors lie alike in every layer.
-  for (const auto& tensor : file.tensors()) stored[std::string(tensor.name)] = static_cast<double>(tensor.bytes.size());
+  for (const auto& tensor : file.tensors())
+    stored.of[std::string(tensor.name)] = static_cast<double>(tensor.bytes.size());
   return hollow_decoder(config);
 }
 
@@ -95,8 +117,9 @@ std::string gguf_name(const std::string& name) {
 double bytes_of(const graph::Value& weight, const StoredBytes& stored) {
   if (weight.quantized != nullptr) return static_cast<double>(stored_bytes(*weight.quantized));
   for (const std::string& name : {weight.name, gguf_name(weight.name)}) {
-    if (const auto found = stored.find(name); found != stored.end()) return found->second;
+    if (const auto found = stored.of.find(name); found != stored.of.end()) return found->second;
   }
+  if (stored.a_number > 0) return stored.a_number * static_cast<double>(weight.constant->size());
   return static_cast<double>(weight.constant->bytes());
 }
 

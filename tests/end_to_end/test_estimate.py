@@ -90,6 +90,12 @@ def test_a_decoder_of_a_configuration_alone(compress_run, card, tmp_path, ties):
     assert prefill["bound_by"] == "arithmetic"
 
 
+def test_a_table_has_the_type_that_the_configuration_says(compress_run, card, tmp_path):
+    folder = folder_with(tmp_path, decoder_config(torch_dtype="bfloat16"))
+    found = estimate(compress_run, folder, "--target", card, "--scheme", "w4a16_g32")
+    assert found["weight_bytes"] - found["streamed_bytes"] == 2 * 128_000 * 2048
+
+
 def test_as_stored_follows_the_files(compress_run, card, shared_data, tmp_path):
     folder = shared_data / "stories260k"
     if not (folder / "config.json").exists():
