@@ -205,7 +205,9 @@ Result<SavedSearch> read_search_files(const std::string& folder, std::vector<std
       }
     }
   } catch (const json::exception& error) {
-    return damaged(folder + "/search", std::string("expected the keys that a run writes, found: ") + error.what(),
+    const std::string what = error.what();  // "[json.exception.out_of_range.403] key 'bytes' not found"
+    return damaged(folder + "/search",
+                   "expected the keys that a run of this version writes, found: " + what.substr(what.find(' ') + 1),
                    "Undo the edit, or run the pipeline again");
   }
   return saved;
