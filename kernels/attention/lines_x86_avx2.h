@@ -3,6 +3,7 @@
 
 #include "kernels/attention/attention.h"
 #include "kernels/attention/exp.h"
+#include "kernels/floats_x86_avx2.h"
 #include "kernels/intrinsics_x86.h"
 #if defined(CTK_USE_SIMDE)
 #define SIMDE_X86_F16C_ENABLE_NATIVE_ALIASES
@@ -27,20 +28,6 @@ inline std::size_t state_pitch(const CacheShape& s) {
   return round_up(kStateHead + s.value_pitch(), 16);
 }
 
-// a * b + c, rounded once.
-inline __m256 fused(__m256 a, __m256 b, __m256 c) {
-#if defined(CTK_USE_SIMDE)  // the emulation rounds twice
-  float x[8], y[8], z[8];
-  _mm256_storeu_ps(x, a);
-  _mm256_storeu_ps(y, b);
-  _mm256_storeu_ps(z, c);
-  for (std::size_t i = 0; i < 8; ++i) z[i] = __builtin_fmaf(x[i], y[i], z[i]);
-  return _mm256_loadu_ps(z);
-#else
-  return _mm256_fmadd_ps(a, b, c);
-#endif
-}
-
 inline __m256 exp_of(__m256 x) {
   const __m256 is_low = _mm256_cmp_ps(x, _mm256_set1_ps(kExpLow), _CMP_LT_OQ);
   const __m256i exponent = _mm256_cvtps_epi32(_mm256_mul_ps(x, _mm256_set1_ps(kLog2E)));
@@ -59,23 +46,6 @@ inline __m256 exp_of(__m256 x) {
 
 inline float exp_of(float x) {
   return _mm256_cvtss_f32(exp_of(_mm256_set1_ps(x)));
-}
-
-inline __m256 load_at_most_8(const float* from, std::size_t count) {
-  if (count >= 8) return _mm256_loadu_ps(from);
-  alignas(32) float buffer[8] = {};
-  for (std::size_t i = 0; i < count; ++i) buffer[i] = from[i];
-  return _mm256_load_ps(buffer);
-}
-
-inline void store_at_most_8(float* to, std::size_t count, __m256 values) {
-  if (count >= 8) {
-    _mm256_storeu_ps(to, values);
-    return;
-  }
-  alignas(32) float buffer[8];
-  _mm256_store_ps(buffer, values);
-  for (std::size_t i = 0; i < count; ++i) to[i] = buffer[i];
 }
 
 // ---- softmax -------------------------------------------------------------------------------------------------------

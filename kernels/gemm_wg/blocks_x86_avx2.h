@@ -78,20 +78,6 @@ inline ChunkMemory chunk_memory(const PanelLayout& p, std::size_t copies, void* 
           reinterpret_cast<float*>(zero_points + groups * kColumns * sizeof(float))};
 }
 
-// a * b + c, rounded once.
-[[gnu::always_inline]] inline __m256 fused(__m256 a, __m256 b, __m256 c) {
-#if defined(CTK_USE_SIMDE)  // the emulation rounds twice
-  float x[8], y[8], z[8];
-  _mm256_storeu_ps(x, a);
-  _mm256_storeu_ps(y, b);
-  _mm256_storeu_ps(z, c);
-  for (std::size_t i = 0; i < 8; ++i) z[i] = __builtin_fmaf(x[i], y[i], z[i]);
-  return _mm256_loadu_ps(z);
-#else
-  return _mm256_fmadd_ps(a, b, c);
-#endif
-}
-
 [[gnu::always_inline]] inline __m256 scales_at(const char* halves) {
   return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(halves)));
 }

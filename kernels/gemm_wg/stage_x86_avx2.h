@@ -7,6 +7,7 @@
 //   codes        int8    [4 steps][V][4], then the next tile's; zero past k
 #pragma once
 
+#include "kernels/floats_x86_avx2.h"
 #include "kernels/gemm_wg/panels.h"
 #include "kernels/intrinsics_x86.h"
 
@@ -40,23 +41,6 @@ inline Staged staged_tile(const PanelLayout& p, const void* staged, std::size_t 
   const std::size_t part = round_up_64(lines * p.groups * sizeof(float));
   return {reinterpret_cast<float*>(at) + line * p.groups, reinterpret_cast<std::int32_t*>(at + part) + line * p.groups,
           at + 2 * part + line * p.steps * kStep};
-}
-
-inline __m256 load_at_most_8(const float* from, std::size_t count) {
-  if (count >= 8) return _mm256_loadu_ps(from);
-  alignas(32) float buffer[8] = {};
-  for (std::size_t i = 0; i < count; ++i) buffer[i] = from[i];
-  return _mm256_load_ps(buffer);
-}
-
-inline void store_at_most_8(float* to, std::size_t count, __m256 values) {
-  if (count >= 8) {
-    _mm256_storeu_ps(to, values);
-    return;
-  }
-  alignas(32) float buffer[8];
-  _mm256_store_ps(buffer, values);
-  for (std::size_t i = 0; i < count; ++i) to[i] = buffer[i];
 }
 
 // The largest magnitude's bits. Bits of magnitudes are in the order of the numbers, infinity and NaN above all.

@@ -27,20 +27,7 @@ ConvCase random_case(Random& random, int low, int high) {
     ConvCase c;
     ConvShape& s = c.shape;
     s.batch = uniform(random, 1, 2);
-    s.in_height = uniform(random, 1, 9);
-    s.in_width = uniform(random, 1, 9);
-    s.groups = uniform(random, 0, 3) == 0 ? uniform(random, 2, 3) : 1;
-    s.in_channels = s.groups * uniform(random, 1, 9);
-    s.out_channels = s.groups * uniform(random, 1, s.groups == 1 ? 36 : 10);
-    s.kernel_height = uniform(random, 1, 3);
-    s.kernel_width = uniform(random, 1, 3);
-    s.stride_height = uniform(random, 1, 3);
-    s.stride_width = uniform(random, 1, 3);
-    s.dilation_height = uniform(random, 1, 2);
-    s.dilation_width = uniform(random, 1, 2);
-    s.is_transposed = uniform(random, 0, 4) == 0;
-    s.pad_top = uniform(random, 0, 2);
-    s.pad_left = uniform(random, 0, 2);
+    fill_geometry(s, random);
     c.zero_point = static_cast<std::uint8_t>(random());
     if (complete(c, random, uniform(random, 0, 2), uniform(random, 0, 2), low, high)) return c;
   }

@@ -55,6 +55,24 @@ inline std::vector<float> expected(const ConvCase& c) {
   return y;
 }
 
+// A small layer of any geometry; pads at the far sides follow from complete().
+inline void fill_geometry(ConvShape& s, Random& random) {
+  s.in_height = uniform(random, 1, 9);
+  s.in_width = uniform(random, 1, 9);
+  s.groups = uniform(random, 0, 3) == 0 ? uniform(random, 2, 3) : 1;
+  s.in_channels = s.groups * uniform(random, 1, 9);
+  s.out_channels = s.groups * uniform(random, 1, s.groups == 1 ? 36 : 10);
+  s.kernel_height = uniform(random, 1, 3);
+  s.kernel_width = uniform(random, 1, 3);
+  s.stride_height = uniform(random, 1, 3);
+  s.stride_width = uniform(random, 1, 3);
+  s.dilation_height = uniform(random, 1, 2);
+  s.dilation_width = uniform(random, 1, 2);
+  s.is_transposed = uniform(random, 0, 4) == 0;
+  s.pad_top = uniform(random, 0, 2);
+  s.pad_left = uniform(random, 0, 2);
+}
+
 // Fills in output size, data and epilogue; false when the shape has no output.
 inline bool complete(ConvCase& c, Random& random, std::int64_t pad_bottom, std::int64_t pad_right, int low, int high) {
   ConvShape& s = c.shape;

@@ -6,11 +6,13 @@
 #include "kernels/conv_w8a8/conv_w8a8.h"
 #include "kernels/npu/compile.h"
 #include "tests/kernels/integer_convolution.h"
+#include "tests/support/small_npu.h"
 
 namespace ctk::kernels::npu {
 namespace {
 
 using test::ConvCase;
+using test::fill_geometry;
 using test::Random;
 using test::text;
 using test::uniform;
@@ -74,21 +76,8 @@ ConvCase random_case(Random& random, const Row& row) {
       s.out_channels = uniform(random, 1, 45);
     } else {
       s.batch = uniform(random, 1, 2);
-      s.in_height = uniform(random, 1, 9);
-      s.in_width = uniform(random, 1, 9);
-      s.groups = uniform(random, 0, 3) == 0 ? uniform(random, 2, 3) : 1;
-      s.in_channels = s.groups * uniform(random, 1, 9);
-      s.out_channels = s.groups * uniform(random, 1, s.groups == 1 ? 36 : 10);
+      fill_geometry(s, random);
       if (row.is_per_channel) s.groups = s.out_channels = s.in_channels;
-      s.kernel_height = uniform(random, 1, 3);
-      s.kernel_width = uniform(random, 1, 3);
-      s.stride_height = uniform(random, 1, 3);
-      s.stride_width = uniform(random, 1, 3);
-      s.dilation_height = uniform(random, 1, 2);
-      s.dilation_width = uniform(random, 1, 2);
-      s.is_transposed = uniform(random, 0, 4) == 0;
-      s.pad_top = uniform(random, 0, 2);
-      s.pad_left = uniform(random, 0, 2);
     }
     c.zero_point = static_cast<std::uint8_t>(uniform(random, 0, 2) == 0 ? 255 * uniform(random, 0, 1) : random() % 256);
     const bool is_product = row.kind == "gemm_w8a8";
@@ -133,13 +122,12 @@ TEST_P(NpuRows, EqualTheDirectLoopsOnRandomShapesAndCards) {
 }
 
 Card even_card() {
-  Card card;
+  Card card = ctk::test::small_npu();
   card.name = "even";
   card.array_rows = card.array_columns = 8;
-  card.scratchpad_bytes = 4096;
-  card.clock_mhz = 100;
   card.bandwidth_mb_s = 400;
   card.dma_start_cycles = 20;
+  card.mac_start_cycles = 0;
   card.requantize_per_cycle = 4;
   return card;
 }
