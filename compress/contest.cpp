@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compress/evaluate.h"
+#include "compress/select_metric.h"
 
 namespace ctk::pipeline {
 namespace {
@@ -67,16 +68,14 @@ std::pair<GivenCodes, std::size_t> codes_of(const InputCodes& codes, const std::
 
 // The metric that labels decide by; empty where KL does.
 std::string label_metric(const Session& session) {
-  const data::Split& select = *session.splits.select;
-  if (!select.source->has_labels()) return "";
+  if (!session.splits.select->source->has_labels()) return "";
   for (const auto* source : {&session.config.select, &session.config.evaluate}) {
     if (!*source || (*source)->spec.metric.empty()) continue;
     const auto info = data::find_metric((*source)->spec.metric);
-    // Samples that were drawn one by one are no pairs: KL decides there.
-    if (info && (*info)->is_of_pairs) return session.config.select ? (*source)->spec.metric : "";
-    if (info && (*info)->needs_labels) return (*source)->spec.metric;
+    if (info && (*info)->needs_labels) return fits_select(session, **info) ? (*source)->spec.metric : "";
   }
-  return session.config.select && session.config.select->spec.text ? "" : "top1";
+  const std::string usual = usual_metric(session);
+  return usual == "top1" ? usual : "";
 }
 
 class Judge {

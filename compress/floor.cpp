@@ -5,6 +5,7 @@
 #include "compress/contest.h"
 #include "compress/gate.h"
 #include "compress/names.h"
+#include "compress/select_metric.h"
 #include "data/metric.h"
 
 namespace ctk::pipeline {
@@ -15,7 +16,7 @@ Result<std::optional<Floor>> Floor::open(const Session& session) {
   const std::string& asked = session.config.evaluate->spec.metric;
   const std::string metric = asked.empty() ? "agreement" : asked;
   CTK_TRY(const data::MetricInfo* info, data::find_metric(metric));
-  if (info->needs_labels && !session.splits.select->source->has_labels()) return std::optional<Floor>{};
+  if (!fits_select(session, *info)) return std::optional<Floor>{};
   CTK_TRY(data::Split split, compared_part(session));
   Floor floor(std::move(split), session.output + "/.cache");
   floor.limit_ = *limit;

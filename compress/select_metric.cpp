@@ -9,10 +9,20 @@ std::string wanted_metric(const Session& session) {
   const auto named = [](const std::optional<SourceConfig>& source) { return source ? source->spec.metric : ""; };
   if (const std::string own = named(session.config.select); !own.empty()) return own;
   if (const std::string evaluate = named(session.config.evaluate); !evaluate.empty()) return evaluate;
-  return session.splits.select->source->has_labels() ? "top1" : "agreement";
+  return usual_metric(session);
 }
 
 }  // namespace
+
+bool fits_select(const Session& session, const data::MetricInfo& metric) {
+  if (!metric.needs_labels) return true;
+  return session.splits.select->source->has_labels() && (!metric.is_of_pairs || session.config.select);
+}
+
+std::string usual_metric(const Session& session) {
+  const data::Source& source = *session.splits.select->source;
+  return source.has_labels() && !source.spec().text ? "top1" : "agreement";  // labels of a text are of pairs
+}
 
 Result<SelectMetric> SelectMetric::open(const Session& session) {
   if (!session.splits.select) {
@@ -23,8 +33,7 @@ Result<SelectMetric> SelectMetric::open(const Session& session) {
   SelectMetric metric(*session.splits.select, session.output + "/.cache");
   metric.name_ = wanted_metric(session);
   CTK_TRY(const data::MetricInfo* info, data::find_metric(metric.name_));
-  const bool are_drawn = info->is_of_pairs && !session.config.select;  // one by one, so no pairs
-  if (info->needs_labels && (are_drawn || !session.splits.select->source->has_labels())) {
+  if (!fits_select(session, *info)) {
     metric.name_ = info->is_of_pairs ? "cosine" : "agreement";
     CTK_TRY(info, data::find_metric(metric.name_));
   }

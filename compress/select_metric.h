@@ -5,13 +5,20 @@
 
 #include "compress/evaluate.h"
 #include "compress/session.h"
+#include "data/metric.h"
 
 namespace ctk::pipeline {
 
+// Whether the select split has what the metric needs: labels, and of pairs both samples, which only a split that is
+// given is sure of, since samples that are drawn come one by one.
+bool fits_select(const Session& session, const data::MetricInfo& metric);
+// What is compared where nobody names a metric: top1 where samples have classes, else agreement.
+std::string usual_metric(const Session& session);
+
 class SelectMetric {
  public:
-  // data.select.metric, else evaluate's, else top1 where the split has labels; agreement with the float network where
-  // that would need labels and there are none. Runs the float network once where the metric compares with it.
+  // data.select.metric, else evaluate's, else usual_metric(); where that does not fit the split agreement with the
+  // float network, or for pairs the cosine to it. Runs the float network once where the metric compares with it.
   // Errors: input (the pipeline has no select split; those of running).
   static Result<SelectMetric> open(const Session& session);
 

@@ -64,6 +64,24 @@ def test_spearman_beside_numpy(compress_run, shared_data, tmp_path):
     assert found["samples"] == len(PAIRS)
 
 
+@pytest.mark.parametrize("metric", ["spearman", "cosine"])
+@pytest.mark.parametrize("method", ["gptq", "rtn"])
+def test_pairs_that_others_are_drawn_from(compress_run, shared_data, tmp_path, metric, method):
+    """Samples drawn from pairs come one by one: floors, finalists and methods are judged by what they do have."""
+    texts = ["The sun was warm", "A bird sang to him", "They ate an apple", "His car was blue", "She lost her shoe", "It began to rain"]
+    drawn = tmp_path / "drawn.tsv"
+    drawn.write_text("".join(f"1.5\t{a} and {i}.\t{b} but {i}.\n" for i in range(4) for a, b in zip(texts, texts[1:])))
+    path = pipeline(tmp_path, shared_data / "stories260k", PAIRS, metric=metric)
+    config = json.loads(path.read_text())
+    config["data"]["calibrate"] = {"path": str(drawn), "context": 32, "pairs": True, "samples": 20}
+    config["budget"] = {"metric_drop": "50 pt"}
+    config["stages"].insert(0, {"quantize": {"method": method, "scheme": "w4a16_g32"}})
+    path.write_text(json.dumps(config))
+    done = compress_run("run", path, "--output", tmp_path / "out")
+    assert done.code == 0, done.error
+    assert json.loads((tmp_path / "out" / "report.json").read_text())["metric"]["name"] == metric
+
+
 @pytest.mark.parametrize(
     ("row", "words"),
     [
