@@ -93,9 +93,7 @@ class Revert {
     CTK_CHECK(rank(below));
     CTK_CHECK(bisect(below));
     CTK_CHECK(take_back(below));
-    SchemeMap final = with_kept(below);
-    CTK_TRY(CodedNetwork network, code(final));
-    Reverted out{std::move(network), std::move(final), {}};
+    Reverted out{std::move(held_network_), with_kept(below), {}};
     out.part.metric = floor_.metric();
     out.part.limit = floor_.limit().value;
     out.part.drop_before = before.drop;
@@ -145,6 +143,17 @@ class Revert {
     return floor_.hold(network.graph);
   }
 
+  // A candidate for the answer: what is within the floor takes the place of the candidate before it.
+  Result<Floor::Verdict> try_on(const SchemeMap& schemes) {
+    CTK_TRY(CodedNetwork network, code(schemes));
+    CTK_TRY(const Floor::Verdict found, floor_.hold(network.graph));
+    if (found.is_within) {
+      held_ = found;
+      held_network_ = std::move(network);
+    }
+    return found;
+  }
+
   void set_level(SchemeMap& schemes, std::size_t level) const {
     for (const Ladder& ladder : ladders_) {
       for (const std::string& layer : ladder.layers)
@@ -160,10 +169,10 @@ class Revert {
     for (std::size_t level = 1; level <= highest && left() > 0; ++level) {
       SchemeMap all = schemes;
       set_level(all, level);
-      CTK_TRY(held_, measure(all));
-      if (held_.is_within) return level;
-      last = held_.text;
-      kl_below_ = held_.kl;
+      CTK_TRY(const Floor::Verdict found, try_on(all));
+      if (found.is_within) return level;
+      last = found.text;
+      kl_below_ = found.kl;
       if (level == highest) break;
       if (left() > 0) continue;
       return Error{ErrorCode::gate_refused,
@@ -243,8 +252,7 @@ class Revert {
     while (high - low > 1 && left() > 0) {
       const std::size_t middle = low + (high - low) / 2;
       for (std::size_t s = 0; s < steps_.size(); ++s) steps_[s].is_kept = s < middle;
-      CTK_TRY(const Floor::Verdict found, measure(with_kept(below)));
-      if (found.is_within) held_ = found;
+      CTK_TRY(const Floor::Verdict found, try_on(with_kept(below)));
       (found.is_within ? high : low) = middle;
     }
     for (std::size_t s = 0; s < steps_.size(); ++s) steps_[s].is_kept = s < high;
@@ -257,11 +265,8 @@ class Revert {
       if (!steps_[s].is_kept) continue;
       if (std::ranges::count(steps_, true, &Step::is_kept) == 1) return {};
       steps_[s].is_kept = false;
-      CTK_TRY(const Floor::Verdict found, measure(with_kept(below)));
-      if (found.is_within)
-        held_ = found;
-      else
-        steps_[s].is_kept = true;
+      CTK_TRY(const Floor::Verdict found, try_on(with_kept(below)));
+      if (!found.is_within) steps_[s].is_kept = true;
     }
     return {};
   }
@@ -271,8 +276,9 @@ class Revert {
   const Contest& contest_;
   std::vector<Ladder> ladders_;
   std::vector<Step> steps_;
-  double kl_below_ = 0;  // of the network that the last steps start from
-  Floor::Verdict held_;  // of the most economical network found within the floor
+  double kl_below_ = 0;        // of the network that the last steps start from
+  CodedNetwork held_network_;  // the most economical one found within the floor
+  Floor::Verdict held_;        // of it
   std::map<std::string, std::pair<graph::Layer, std::size_t>> weights_;
   std::map<std::string, double> weight_error_;
 };
