@@ -89,9 +89,7 @@ bool CodedWeight::has_row_scales() const {
 
 void CodedWeight::divide_rows(const at::Tensor& divisor) {
   const at::NoGradGuard no_gradient;
-  std::vector<std::int64_t> rows(static_cast<std::size_t>(weight.dim()), 1);
-  rows[0] = -1;
-  weight.copy_(weight.to(at::kDouble) / divisor.reshape(rows));
+  weight.copy_(weight.to(at::kDouble) / by_row(divisor, weight.dim()));
   scales.copy_((scales.to(at::kDouble).reshape({weight.size(0), -1}) / divisor.reshape({-1, 1})).reshape(-1));
 }
 

@@ -61,4 +61,10 @@ Result<Tensor> from_torch(const at::Tensor& tensor) {
   return copy;
 }
 
+at::Tensor by_row(const at::Tensor& factor, std::int64_t dims) {
+  std::vector<std::int64_t> sizes(static_cast<std::size_t>(dims), 1);
+  sizes[0] = -1;
+  return factor.reshape(sizes);
+}
+
 }  // namespace ctk::train

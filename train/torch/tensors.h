@@ -20,5 +20,7 @@ Result<Tensor> from_torch(const at::Tensor& tensor);
 // A window on a contiguous tensor.
 TensorView view_of(const at::Tensor& tensor);
 DType dtype_of(const at::Tensor& tensor);
+// [rows] as [rows, 1, ...] of `dims` dimensions, so that it meets each index of dimension 0.
+at::Tensor by_row(const at::Tensor& factor, std::int64_t dims);
 
 }  // namespace ctk::train

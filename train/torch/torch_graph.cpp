@@ -286,9 +286,7 @@ Result<Graph> TorchGraph::graph() const {
       CTK_TRY(out.value(node.inputs[1]).quantized, coded_.at(node.inputs[1]).quantized(factor));
     } else {
       const at::Tensor& w = parameters_[norm.weight].value;
-      std::vector<std::int64_t> rows(static_cast<std::size_t>(w.dim()), 1);
-      rows[0] = -1;
-      CTK_CHECK(put(node.inputs[1], (w.to(at::kDouble) * factor.reshape(rows)).to(at::kFloat)));
+      CTK_CHECK(put(node.inputs[1], (w.to(at::kDouble) * by_row(factor, w.dim())).to(at::kFloat)));
     }
     const at::Tensor bias =
         (parameters_[norm.offset].value.to(at::kDouble) - norm.mean.to(at::kDouble) * factor).to(at::kFloat);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "train/torch/tensors.h"
 #include "train/torch/torch_graph.h"
 
 namespace ctk::train {
@@ -86,9 +87,7 @@ Status TorchGraph::renew_norms(std::span<const std::vector<at::Tensor>> batches)
     } else {
       norm.weight = by_value_.at(node.inputs[1]);
       at::Tensor& w = parameters_[norm.weight].value;
-      std::vector<std::int64_t> rows(static_cast<std::size_t>(w.dim()), 1);
-      rows[0] = -1;
-      w = (w.to(at::kDouble) / spread.reshape(rows)).to(at::kFloat).requires_grad_(true);
+      w = (w.to(at::kDouble) / by_row(spread, w.dim())).to(at::kFloat).requires_grad_(true);
     }
     norm.mean = ((mean - bias) / spread).to(at::kFloat);
     norm.variance = (variance / spread.square()).to(at::kFloat);
