@@ -6,7 +6,6 @@
 #include "compress/bench_suites/suites.h"
 #include "compress/model.h"
 #include "compress/onnxruntime_check.h"
-#include "compress/two_units.h"
 #include "core/parallel.h"
 #include "graph/layer.h"
 #include "runtime/measure.h"
@@ -58,7 +57,7 @@ Status bench_model(const BenchOptions& options, const std::function<void(const B
   if (auto sized = require_fixed_samples(model.graph); !sized)
     return std::move(sized).error().with_context(options.model);
   CTK_TRY(auto executor, runtime::CpuExecutor::create(model.graph, batch_shapes(model, 1)));
-  CTK_TRY(const std::vector<Tensor> inputs, noise_inputs(model));
+  CTK_TRY(const std::vector<Tensor> inputs, noise_inputs(model.graph, batch_shapes(model, 1), "bench"));
   CTK_TRY(const auto outputs, executor->run(inputs));
   if (!options.against.empty()) return bench_against(options, model, *executor, inputs, emit);
   runtime::CpuExecutor* const turn[] = {executor.get()};

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <map>
 
+#include "compress/model_tokenizer.h"
 #include "core/file.h"
 #include "core/printable.h"
 #include "data/text/json_node.h"
@@ -14,17 +15,8 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Found {
-  std::string where, text;                    // text empty: no template
-  std::map<std::string, std::string> tokens;  // "bos_token": "<s>"
+  std::string where, text;  // text empty: no template
 };
-
-// "<s>" or {"content": "<s>"}
-Status add_token(const data::JsonNode& settings, const char* name, Found& found) {
-  const data::JsonNode node = settings.child(name);
-  if (node.is_absent()) return {};
-  CTK_TRY(found.tokens[name], node.is_object() ? node.child("content").text() : node.text());
-  return {};
-}
 
 // One template, or several by name.
 Result<std::string> default_of(const data::JsonNode& node) {
@@ -44,8 +36,6 @@ Status read_folder(const fs::path& folder, Found& found) {
   if (fs::is_regular_file(settings_path, ignored)) {
     CTK_TRY(const std::string json, read_text(settings_path.string()));
     CTK_TRY(const data::JsonNode settings, data::JsonNode::parse(json, settings_path.string()));
-    for (const char* name : {"bos_token", "eos_token", "unk_token", "pad_token"})
-      CTK_CHECK(add_token(settings, name, found));
     if (!settings.child("chat_template").is_absent()) {
       CTK_TRY(found.text, default_of(settings.child("chat_template")));
       found.where = settings_path.string();
@@ -75,10 +65,7 @@ Result<std::string> chat_prompt(const ChatRequest& request, const data::Tokenize
   std::error_code ignored;
   const bool is_folder = fs::is_directory(request.model, ignored);
   CTK_CHECK(read_folder(is_folder ? fs::path(request.model) : fs::path(request.model).parent_path(), found));
-  if (!is_folder) {
-    const auto file = MappedFile::open(request.model);
-    if (file && graph::gguf::is_gguf(file->bytes())) CTK_CHECK(read_gguf(request.model, found));
-  }
+  if (is_gguf_file(request.model)) CTK_CHECK(read_gguf(request.model, found));
   if (!request.template_path.empty()) {
     CTK_TRY(found.text, read_text(request.template_path));
     found.where = request.template_path;
@@ -92,13 +79,14 @@ Result<std::string> chat_prompt(const ChatRequest& request, const data::Tokenize
                                                                      {"eos_token", tokenizer.eos_id()},
                                                                      {"unk_token", tokenizer.unknown_id()},
                                                                      {"pad_token", tokenizer.padding_id()}};
+  std::map<std::string, std::string> tokens;
   for (const auto& [name, id] : ids) {
-    if (!id || found.tokens.contains(name)) continue;
-    if (auto token = tokenizer.token_of(*id)) found.tokens[name] = std::move(*token);
+    if (!id) continue;
+    if (auto token = tokenizer.token_of(*id)) tokens[name] = std::move(*token);
   }
   auto chat = data::chat::ChatTemplate::parse(found.text);
   if (!chat) return std::move(chat).error().with_context(printable(found.where));
-  auto prompt = chat->render(request.messages, found.tokens, true);
+  auto prompt = chat->render(request.messages, tokens, true);
   if (!prompt) return std::move(prompt).error().with_context(printable(found.where));
   return prompt;
 }

@@ -56,14 +56,20 @@ Status add_choices(const std::string& folder, const std::string& layer, Explaine
 
 }  // namespace
 
-Result<ExplainedRun> explain_run(const std::string& folder, const std::string& layer) {
-  const std::string path = folder + "/report.json";
+Result<exporter::Report> read_run_report(const std::string& run) {
+  std::error_code ignored;
+  const bool is_file = std::filesystem::is_regular_file(run, ignored);
+  const std::string path = is_file ? run : run + "/report.json";
   auto text = read_text(path);
   if (!text) return std::move(text).error().with_context("expected the output folder of a finished run");
   auto report = exporter::parse_report(*text);
-  if (!report) return std::move(report).error().with_context(path);
+  if (!report) return std::move(report).error().with_context(printable(path));
+  return report;
+}
+
+Result<ExplainedRun> explain_run(const std::string& folder, const std::string& layer) {
   ExplainedRun run;
-  run.report = std::move(*report);
+  CTK_TRY(run.report, read_run_report(folder));
   if (layer.empty()) return run;
   CTK_CHECK(keep_layer(folder, layer, run.report));
   CTK_CHECK(add_choices(folder, layer, run));

@@ -23,6 +23,9 @@ struct ExplainedRun {
   std::vector<ExplainedChoice> choices;  // of the layer asked for, cheapest first; empty where nothing was searched
 };
 
+// The report of a finished run: its output folder, or the file itself. Errors: input (none there, or damaged).
+Result<exporter::Report> read_run_report(const std::string& run);
+
 // `layer` empty: the whole run. Errors: input (no report there, or damaged; no such layer, with the nearest name).
 Result<ExplainedRun> explain_run(const std::string& folder, const std::string& layer);
 

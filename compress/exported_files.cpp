@@ -34,18 +34,11 @@ Result<Exported> export_model(const std::string& model, const std::string& forma
   CTK_TRY(const exporter::Format* format, exporter::find_format(format_name));
   CTK_CHECK(check_output_folder(folder, force));
   CTK_TRY(const LoadedModel loaded, load_model(model));
-  std::vector<std::string> names(format->other_names.begin(), format->other_names.end());
-  names.emplace_back(format->file_name);
-  for (const std::string& name : names) {
-    for (const std::string& read : loaded.files) {
-      std::error_code error;
-      const std::string path = (fs::path(folder) / name).string();
-      if (!fs::equivalent(path, read, error) || error) continue;
-      return config_error(printable(path) +
-                          ": expected a file of our own to write, found one the model is read from (" +
-                          printable(read) + "). Choose another output");
-    }
-  }
+  std::vector<InputFile> inputs;
+  for (const std::string& path : loaded.files) inputs.push_back({"a file the model is read from", path});
+  std::vector<std::string> names;
+  add_names(*format, names);
+  CTK_CHECK(keep_inputs(folder, names, inputs));
   CTK_TRY(const exporter::Written written, format->write(loaded.graph, model));
   CTK_CHECK(claim_output(folder));
   Exported exported{{}, loaded.notes};

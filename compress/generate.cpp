@@ -10,7 +10,6 @@
 #include "compress/quantize/apply.h"
 #include "core/file.h"
 #include "core/printable.h"
-#include "graph/gguf/container.h"
 #include "graph/layer.h"
 
 namespace ctk::pipeline {
@@ -32,8 +31,7 @@ Result<std::shared_ptr<const data::Tokenizer>> find_tokenizer(const std::string&
   const fs::path beside = folder / "tokenizer.json";
   if (fs::is_regular_file(beside, ignored)) return data::open_tokenizer(beside.string());
   if (fs::is_regular_file(folder / "tokenizer.model", ignored)) return data::open_tokenizer(folder.string());
-  const auto file = MappedFile::open(model);
-  if (file && graph::gguf::is_gguf(file->bytes())) return open_model_tokenizer(model);
+  if (is_gguf_file(model)) return open_model_tokenizer(model);
   return input_error(printable(model) + ": expected a tokenizer.json beside the model, found none at \"" +
                      printable(beside.string()) + "\". Name the model's tokenizer with --tokenizer");
 }

@@ -25,17 +25,9 @@ using graph::Graph;
 // Largest relative error that folding may cause: reordered float sums over deep networks stay well below it.
 constexpr double kRewriteTolerance = 1e-3;
 
-// One normal random sample per input, or nothing when an input is no float tensor or a node cannot be run.
+// The outputs on noise, or nothing where a node cannot be run.
 Result<std::vector<Tensor>> run_on_random(const Graph& graph, const std::vector<Shape>& shapes, bool fuse) {
-  std::vector<Tensor> inputs;
-  Random random(0, "rewrite check");
-  for (std::size_t i = 0; i < shapes.size(); ++i) {
-    CTK_TRY(Tensor input, Tensor::zeros(graph.value(graph.inputs()[i]).dtype, shapes[i]));
-    if (input.dtype() == DType::f32) {
-      for (float& v : input.mutable_values<float>()) v = static_cast<float>(random.normal());
-    }
-    inputs.push_back(std::move(input));
-  }
+  CTK_TRY(const std::vector<Tensor> inputs, noise_inputs(graph, shapes, "rewrite check"));
   runtime::ExecutorOptions options;
   options.fuse = fuse;
   CTK_TRY(auto executor, runtime::CpuExecutor::create(graph, shapes, options));
@@ -232,6 +224,20 @@ Status require_fixed_samples(const Graph& graph) {
                        " free, and no data to take a size from. Fix the sizes in the model");
   }
   return {};
+}
+
+// Zeros would flatter kernels that skip them, denormals slow all.
+Result<std::vector<Tensor>> noise_inputs(const Graph& graph, std::span<const Shape> shapes, std::string_view stream) {
+  Random random(0, stream);
+  std::vector<Tensor> inputs;
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    CTK_TRY(Tensor input, Tensor::zeros(graph.value(graph.inputs()[i]).dtype, shapes[i]));
+    if (input.dtype() == DType::f32) {
+      for (float& v : input.mutable_values<float>()) v = static_cast<float>(random.normal());
+    }
+    inputs.push_back(std::move(input));
+  }
+  return inputs;
 }
 
 std::int64_t parameter_count(const Graph& graph) {

@@ -45,6 +45,10 @@ Status require_known_ranks(const graph::Graph& graph);
 // For work without data. Errors: input: names the input and its free dimensions beyond the leading one.
 Status require_fixed_samples(const graph::Graph& graph);
 
+// One sample for each input: normal noise where they are floats, the same for every call with `stream`; zeros else.
+Result<std::vector<Tensor>> noise_inputs(const graph::Graph& graph, std::span<const Shape> shapes,
+                                         std::string_view stream);
+
 std::int64_t parameter_count(const graph::Graph& graph);
 // Multiply-adds of one layer for one sample, and of all layers. 0 where shapes are unknown.
 std::int64_t layer_macs(const LoadedModel& model, const graph::NodeId& node);

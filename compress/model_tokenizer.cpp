@@ -11,13 +11,6 @@ namespace {
 
 using graph::gguf::File;
 
-bool is_gguf_file(const std::string& path) {
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(path, ignored)) return false;
-  const auto file = MappedFile::open(path);
-  return file && graph::gguf::is_gguf(file->bytes());
-}
-
 // Ids and switches that a file may leave out.
 Status read_marks(const File& file, data::TokenizerParts& parts) {
   const auto id = [&](const char* key, std::optional<std::int64_t>& into) -> Status {
@@ -65,6 +58,13 @@ Result<data::TokenizerParts> read_parts(const File& file, const std::string& pat
 }
 
 }  // namespace
+
+bool is_gguf_file(const std::string& path) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) return false;
+  const auto file = MappedFile::open(path);
+  return file && graph::gguf::is_gguf(file->bytes());
+}
 
 Result<std::shared_ptr<const data::Tokenizer>> open_model_tokenizer(const std::string& path) {
   if (!is_gguf_file(path)) return data::open_tokenizer(path);

@@ -10,6 +10,9 @@
 
 namespace ctk::pipeline {
 
+// Whether there is a file that begins as GGUF does.
+bool is_gguf_file(const std::string& path);
+
 // `path`: a checkpoint folder, a tokenizer.json, or a .gguf file (keys tokenizer.ggml.* of its metadata).
 // Errors: input (no tokenizer there; damaged; kinds that are not known).
 Result<std::shared_ptr<const data::Tokenizer>> open_model_tokenizer(const std::string& path);

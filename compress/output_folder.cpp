@@ -49,11 +49,6 @@ bool is_unused(const fs::path& folder, std::error_code& error) {
   return true;
 }
 
-void add_names(const exporter::Format& format, std::vector<std::string>& names) {
-  names.emplace_back(format.file_name);
-  names.insert(names.end(), format.other_names.begin(), format.other_names.end());
-}
-
 std::vector<std::string> written_files(const PipelineConfig& config) {
   std::vector<std::string> names{kOwnerFile};
   for (const std::string_view name : kReportFiles)
@@ -99,10 +94,6 @@ void remove_torn_files(const std::string& output) {
   for (const fs::path& path : torn) fs::remove(path, error);
 }
 
-struct InputFile {
-  std::string what, path;
-};
-
 std::vector<InputFile> read_files(const PipelineConfig& config, const std::vector<std::string>& model_files) {
   std::vector<InputFile> files{{"the model", config.model}};
   for (const std::string& path : model_files) {
@@ -146,10 +137,8 @@ Status check_output_folder(const std::string& output, bool force) {
                       "or give --force to write into it");
 }
 
-Status check_output_files(const PipelineConfig& config, const std::string& output,
-                          const std::vector<std::string>& model_files) {
-  const std::vector<InputFile> inputs = read_files(config, model_files);
-  for (const std::string& name : written_files(config)) {
+Status keep_inputs(const std::string& output, std::span<const std::string> names, std::span<const InputFile> inputs) {
+  for (const std::string& name : names) {
     const std::string path = output + "/" + name;
     for (const InputFile& input : inputs) {
       if (!is_same_file(path, input.path)) continue;
@@ -158,6 +147,16 @@ Status check_output_files(const PipelineConfig& config, const std::string& outpu
     }
   }
   return {};
+}
+
+Status check_output_files(const PipelineConfig& config, const std::string& output,
+                          const std::vector<std::string>& model_files) {
+  return keep_inputs(output, written_files(config), read_files(config, model_files));
+}
+
+void add_names(const exporter::Format& format, std::vector<std::string>& names) {
+  names.emplace_back(format.file_name);
+  names.insert(names.end(), format.other_names.begin(), format.other_names.end());
 }
 
 Status claim_output(const std::string& output) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "compress/estimate/roofline.h"
 #include "compress/two_units.h"
 #include "core/cpu_isa.h"
 #include "core/parallel.h"
@@ -255,8 +256,7 @@ search::partition::NodeTime time_on_card(const TargetCard& card, const Work& wor
   }
   const double weight_bytes = work.weights * (work.is_layer ? scheme.weight_bits / 8.0 : bytes_an_element(scheme));
   const double bytes = weight_bytes + work.activations * bytes_an_element(scheme);
-  // Arithmetic and memory overlap: the slower of both decides. 10^9 a second is 10^3 a us.
-  time.us = std::max(work.ops / (card.peak_gops * 1e3), bytes / megabytes_per_s(card.bandwidth_gb_s));
+  time.us = estimate::bound_of({card.bandwidth_gb_s, card.peak_gops}, bytes, work.ops).us();
   return time;
 }
 

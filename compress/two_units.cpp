@@ -2,25 +2,7 @@
 
 #include <algorithm>
 
-#include "core/random.h"
-
 namespace ctk::pipeline {
-
-// Zeros would flatter kernels that skip them, denormals slow all.
-Result<std::vector<Tensor>> noise_inputs(const LoadedModel& model) {
-  const graph::Graph& graph = model.graph;
-  Random random(0, "bench");
-  std::vector<Tensor> inputs;
-  const std::vector<Shape> shapes = batch_shapes(model, 1);
-  for (std::size_t i = 0; i < shapes.size(); ++i) {
-    CTK_TRY(Tensor input, Tensor::zeros(graph.value(graph.inputs()[i]).dtype, shapes[i]));
-    if (input.dtype() == DType::f32) {
-      for (float& v : input.mutable_values<float>()) v = static_cast<float>(random.normal());
-    }
-    inputs.push_back(std::move(input));
-  }
-  return inputs;
-}
 
 Status require_machine(const TargetCard& card) {
   if (card.machine) return {};
@@ -35,7 +17,7 @@ Result<TwoUnits> run_on_two_units(const LoadedModel& model, const TargetCard& ca
   CTK_TRY(auto one, runtime::CpuExecutor::create(model.graph, batch_shapes(model, 1)));
   CTK_TRY(auto two,
           runtime::NpuExecutor::create(model.graph, batch_shapes(model, 1), {*card.machine, std::move(nodes)}));
-  CTK_TRY(const std::vector<Tensor> inputs, noise_inputs(model));
+  CTK_TRY(const std::vector<Tensor> inputs, noise_inputs(model.graph, batch_shapes(model, 1), "bench"));
   CTK_TRY(const auto expected, one->run(inputs));
   CTK_TRY(const auto outputs, two->run(inputs));
   for (std::size_t i = 0; i < expected.size(); ++i) {

@@ -12,9 +12,6 @@
 
 namespace ctk::pipeline {
 
-// One sample for each input: normal noise where they are floats, the same on every call; zeros else.
-Result<std::vector<Tensor>> noise_inputs(const LoadedModel& model);
-
 struct TwoUnits {
   runtime::NpuReport report;
   std::vector<runtime::StepTime> times;  // [steps of the plan], measured; those of the NPU are of no use

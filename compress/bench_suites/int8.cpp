@@ -6,22 +6,17 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <limits>
 #include <string>
 #include <vector>
 
+#include "compress/bench_suites/int8_product.h"
 #include "compress/bench_suites/load_probe.h"
 #include "compress/bench_suites/networks.h"
 #include "compress/bench_suites/suites.h"
 #include "compress/bench_suites/timing.h"
 #include "compress/model.h"
-#include "core/cpu_isa.h"
-#include "core/parallel.h"
-#include "core/random.h"
 #include "core/tensor.h"
 #include "export/bundle.h"
-#include "kernels/gemm_w8a8/gemm_w8a8.h"
-#include "kernels/select.h"
 #include "runtime/cpu_executor.h"
 #include "runtime/measure.h"
 
@@ -32,36 +27,7 @@ constexpr std::size_t kRows[] = {1, 64, 512}, kDepths[] = {1024, 4096};
 constexpr std::size_t kQuickDepths = 1, kQuickChains = 2, kQuickNetworks = 0;
 
 Status bench_product(const BenchOptions& options, std::size_t m, std::size_t k, bool to_float, const EmitRow& emit) {
-  CTK_TRY(const std::vector<Isa> isas, allowed_isas());
-  const kernels::GemmIntRow& row = kernels::select(kernels::gemm_w8a8_rows(), isas);
-  Random random(0, "bench gemm8");
-  std::vector<std::int8_t> w(k * k);
-  for (std::int8_t& code : w) code = static_cast<std::int8_t>(static_cast<int>(random.below(255)) - 127);
-  std::vector<std::uint8_t> x(m * k);
-  for (std::uint8_t& code : x) code = static_cast<std::uint8_t>(random.below(256));
-  const std::size_t packed_bytes = row.packed_bytes(k, (k + row.k_step - 1) / row.k_step * row.k_step);
-  const std::size_t scratch_bytes = kernels::gemm_int_scratch_bytes(row, k) * static_cast<std::size_t>(threads());
-  const auto packed = allocate_aligned(packed_bytes), scratch = allocate_aligned(scratch_bytes),
-             y = allocate_aligned(m * k * sizeof(float));
-  if (packed == nullptr || scratch == nullptr || y == nullptr) {
-    return input_error("bench: --suite int8: expected " + std::to_string(packed_bytes + scratch_bytes + 4 * m * k) +
-                       " bytes of free memory, found less. Close other programs, or use --quick");
-  }
-  row.pack(w.data(), k, k, packed.get());
-  const std::vector<std::int32_t> bias(k, 0);
-  const std::vector<float> multiplier(k, 1e-4f);
-  kernels::GemmInt g;
-  g.m = m;
-  g.n = g.k = g.a_stride = g.c_stride = k;
-  g.a = x.data();
-  g.packed = packed.get();
-  g.epilogue.bias = bias.data();
-  g.epilogue.multiplier = multiplier.data();
-  g.epilogue.zero_point = 128;
-  g.epilogue.to_float = to_float;
-  g.epilogue.low_f = -std::numeric_limits<float>::infinity();
-  g.epilogue.high_f = std::numeric_limits<float>::infinity();
-  g.c = y.get();
+  CTK_TRY(Int8Product product, Int8Product::make(m, k, to_float));
   BenchRow result;
   result.row = "gemm8.M" + std::to_string(m) + ".K" + std::to_string(k);
   result.variant = to_float ? "u8s8-f32" : "u8s8-u8";
@@ -69,7 +35,7 @@ Status bench_product(const BenchOptions& options, std::size_t m, std::size_t k, 
   result.bytes = static_cast<std::int64_t>(k * k);
   result.ops = static_cast<std::int64_t>(2 * m * k * k);
   time_row(
-      options.seconds, 1, [&] { kernels::gemm_int(row, g, scratch.get()); }, result);
+      options.seconds, 1, [&] { product.run(); }, result);
   emit(result);
   return {};
 }

@@ -15,7 +15,7 @@ namespace {
 
 // `limits`: of this machine, where rows are held to them.
 nlohmann::ordered_json row_json(const pipeline::BenchRow& row,
-                                const std::optional<pipeline::estimate::MachineLimits>& limits) {
+                                const std::optional<pipeline::estimate::Limits>& limits) {
   nlohmann::ordered_json json = {{"row", row.row},
                                  {"peer", row.peer},
                                  {"variant", row.variant},
@@ -41,9 +41,9 @@ nlohmann::ordered_json row_json(const pipeline::BenchRow& row,
     json["rss_mb"] = row.rss_mb;
   }
   if (limits && row.min_us > 0 && row.bytes > 0) {
-    // 1 GB/s is 1e3 bytes a us, 10^9 operations a second are 1e3 a us.
-    json["bandwidth_share"] = static_cast<double>(row.bytes) / (limits->bandwidth_gb_s * 1e3) / row.min_us;
-    json["peak_share"] = static_cast<double>(row.ops) / (limits->peak_gops * 1e3) / row.min_us;
+    const auto bound = bound_of(*limits, static_cast<double>(row.bytes), static_cast<double>(row.ops));
+    json["bandwidth_share"] = bound.memory_us / row.min_us;
+    json["peak_share"] = bound.compute_us / row.min_us;
   }
   return json;
 }
@@ -58,7 +58,7 @@ Status bench(const Session& session, pipeline::BenchOptions options, bool is_hel
                         std::string(options.suite.empty() ? "--against" : "--suite") + ". Leave one out");
   }
   options.threads = session.threads > 0 ? session.threads : 1;
-  std::optional<pipeline::estimate::MachineLimits> limits;
+  std::optional<pipeline::estimate::Limits> limits;
   if (is_held_to_limits) {
     set_threads(options.threads);
     CTK_TRY(limits, pipeline::estimate::measure_limits());

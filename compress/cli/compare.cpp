@@ -1,15 +1,13 @@
 // compress compare: figures of finished runs side by side.
 #include <cstdio>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "compress/cli/cli.h"
-#include "core/file.h"
+#include "compress/explain.h"
 #include "core/printable.h"
-#include "export/report.h"
 #include "search/problem.h"
 
 namespace ctk::cli {
@@ -40,15 +38,6 @@ const FigureRow kFigures[] = {
     {"peak memory before", "B", [](const Report& r) { return r.memory.baseline_peak; }},
     {"peak memory", "B", [](const Report& r) { return r.memory.final_peak; }},
 };
-
-Result<Report> read_report(const std::string& run) {
-  std::error_code ignored;
-  const std::string path = std::filesystem::is_directory(run, ignored) ? run + "/report.json" : run;
-  CTK_TRY(const std::string json, read_text(path));
-  auto report = exporter::parse_report(json);
-  if (!report) return std::move(report).error().with_context(printable(path));
-  return report;
-}
 
 // layer -> one scheme a run ("" where it has no such layer), those alone on which runs differ.
 std::map<std::string, std::vector<std::string>> differing_layers(const std::vector<Report>& reports) {
@@ -145,7 +134,7 @@ Status run(const Session& session, const std::vector<std::string>& runs) {
   }
   std::vector<Report> reports;
   for (const std::string& path : runs) {
-    CTK_TRY(Report report, read_report(path));
+    CTK_TRY(Report report, pipeline::read_run_report(path));
     reports.push_back(std::move(report));
   }
   print(session.is_json ? as_json(runs, reports) : as_text(runs, reports));

@@ -42,8 +42,8 @@ std::string as_json(const Estimate& e) {
                        {"unit",
                         {{"name", e.unit.name},
                          {"source", e.unit.source},
-                         {"bandwidth_gb_s", e.unit.bandwidth_gb_s},
-                         {"peak_gops", e.unit.peak_gops}}},
+                         {"bandwidth_gb_s", e.unit.limits.bandwidth_gb_s},
+                         {"peak_gops", e.unit.limits.peak_gops}}},
                        {"weight_bytes", e.weight_bytes},
                        {"streamed_bytes", e.streamed_bytes}};
   if (e.contexts.empty()) {
@@ -82,7 +82,8 @@ std::string beside(double measured_us, const Bound& bound) {
 std::string as_text(const Estimate& e) {
   std::string text = e.outline.name + ": " + std::to_string(e.outline.parameters) + " parameters\n";
   char limits[128];
-  std::snprintf(limits, sizeof limits, ": %.4g GB/s, %.4g GOP/s, ", e.unit.bandwidth_gb_s, e.unit.peak_gops);
+  std::snprintf(limits, sizeof limits, ": %.4g GB/s, %.4g GOP/s, ", e.unit.limits.bandwidth_gb_s,
+                e.unit.limits.peak_gops);
   text += e.unit.name + limits + e.unit.source + "\n";
   text += "weights " + e.scheme + ": " + format_amount(e.weight_bytes, "B") + ", of which " +
           format_amount(e.streamed_bytes, "B") + " are read for each " + (e.contexts.empty() ? "run" : "token") + "\n";

@@ -9,6 +9,7 @@
 #include "compress/estimate/machine_limits.h"
 #include "compress/generate.h"
 #include "compress/model.h"
+#include "compress/summary.h"
 #include "compress/target.h"
 #include "compress/units.h"
 #include "core/cpu_isa.h"
@@ -28,16 +29,15 @@ Result<Unit> find_unit(const std::string& target) {
   if (!target.empty() && target != "cpu") {
     CTK_TRY(const TargetCard card, load_target(target, TargetUse::estimate));
     unit.name = card.name;
-    unit.bandwidth_gb_s = card.bandwidth_gb_s;
-    unit.peak_gops = card.peak_gops;
+    unit.limits = {card.bandwidth_gb_s, card.peak_gops};
     unit.source = "from the card";
-    if (unit.bandwidth_gb_s > 0) return unit;  // other kinds have one, or their card was refused
+    if (unit.limits.bandwidth_gb_s > 0) return unit;  // other kinds have one, or their card was refused
     if (card.threads > 0) set_threads(card.threads);
   }
   if (unit.name.empty()) unit.name = cpu_model();
-  CTK_TRY(const MachineLimits limits, measure_limits());
-  unit.bandwidth_gb_s = limits.bandwidth_gb_s;
-  if (unit.peak_gops <= 0) unit.peak_gops = limits.peak_gops;
+  CTK_TRY(const Limits measured, measure_limits());
+  unit.limits.bandwidth_gb_s = measured.bandwidth_gb_s;
+  if (unit.limits.peak_gops <= 0) unit.limits.peak_gops = measured.peak_gops;
   unit.cache_bytes = static_cast<double>(std::max(0L, ::sysconf(_SC_LEVEL3_CACHE_SIZE)));
   unit.source = "measured with " + std::to_string(threads()) + (threads() == 1 ? " thread" : " threads");
   return unit;
@@ -183,9 +183,9 @@ void fill_bounds(const Request& request, Estimate& estimate) {
 }  // namespace
 
 Bound bound_of(const Unit& unit, double bytes, double ops) {
-  // 1 GB/s is 1e3 bytes a us, 10^9 operations a second are 1e3 a us.
-  const double read = bytes <= unit.cache_bytes ? 0 : bytes;
-  return {bytes, ops, read / (unit.bandwidth_gb_s * 1e3), unit.peak_gops > 0 ? ops / (unit.peak_gops * 1e3) : 0};
+  Bound bound = bound_of(unit.limits, bytes, ops);
+  if (bytes <= unit.cache_bytes) bound.memory_us = 0;
+  return bound;
 }
 
 Result<Estimate> make_estimate(const Request& request) {
@@ -194,13 +194,12 @@ Result<Estimate> make_estimate(const Request& request) {
   estimate.scheme = request.scheme.empty() ? "as stored" : request.scheme;
   if (request.model.empty()) {
     CTK_TRY(estimate.unit, find_unit(request.target));
-    Matrix all{"weights", {}, 0, 0, request.parameters * request.bits / 8, request.parameters};
     estimate.scheme = to_text(request.bits) + " bits";
-    estimate.weight_bytes = estimate.streamed_bytes = all.stored_bytes;
+    estimate.weight_bytes = estimate.streamed_bytes = request.parameters * request.bits / 8;
     estimate.outline.name = "weights";
     estimate.outline.parameters = static_cast<std::int64_t>(std::min(request.parameters, 9e18));
     ContextRow row;
-    row.decode = bound_of(estimate.unit, all.stored_bytes, 2 * request.parameters);
+    row.decode = bound_of(estimate.unit, estimate.streamed_bytes, 2 * request.parameters);
     estimate.contexts.push_back(row);
     return estimate;
   }
@@ -211,7 +210,9 @@ Result<Estimate> make_estimate(const Request& request) {
   CTK_TRY(estimate.outline, outline(request.model));
   CTK_TRY(estimate.unit, find_unit(request.target));
   for (const Matrix& matrix : estimate.outline.matrices) {
-    if (!matrix.shape.empty()) estimate.streamed_bytes += scheme ? scheme_bytes(matrix, *scheme) : matrix.stored_bytes;
+    if (matrix.count == 0) continue;
+    estimate.streamed_bytes +=
+        scheme ? static_cast<double>(coded_bytes(matrix.layer, matrix.count, *scheme)) : matrix.stored_bytes;
   }
   estimate.streamed_bytes += estimate.outline.other_bytes;
   estimate.weight_bytes = estimate.streamed_bytes + estimate.outline.table_bytes;

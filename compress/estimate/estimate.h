@@ -1,5 +1,5 @@
 // Bounds of size and speed before anything is run: what has to be read over what memory gives, what has to be computed
-// over what the unit computes (the roofline model: Williams, Waterman, Patterson, CACM 2009). No run can be faster.
+// over what the unit computes (roofline.h).
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "compress/estimate/outline.h"
+#include "compress/estimate/roofline.h"
 #include "core/quant_scheme.h"
 #include "core/result.h"
 
@@ -15,16 +16,8 @@ namespace ctk::pipeline::estimate {
 
 struct Unit {
   std::string name, source;  // source: "from the card", "measured with 2 threads"
-  double bandwidth_gb_s = 0, peak_gops = 0;
+  Limits limits;
   double cache_bytes = 0;  // what a run reads of no more than that need not come from memory; 0: count all
-};
-
-// The slower of reading `bytes` from memory and doing `ops` operations (2 a multiply-add).
-struct Bound {
-  double bytes = 0, ops = 0;
-  double memory_us = 0, compute_us = 0;
-  double us() const { return memory_us > compute_us ? memory_us : compute_us; }
-  bool is_memory_bound() const { return memory_us >= compute_us; }
 };
 Bound bound_of(const Unit& unit, double bytes, double ops);
 

@@ -8,10 +8,12 @@
 #include <set>
 
 #include "compress/model.h"
+#include "compress/model_tokenizer.h"
 #include "core/file.h"
 #include "core/quant_tensor.h"
 #include "data/text/json_node.h"
 #include "graph/gguf/llama.h"
+#include "graph/gguf/names.h"
 #include "graph/hf/checkpoint.h"
 #include "graph/hf/config.h"
 #include "graph/hf/read.h"
@@ -34,7 +36,7 @@ class Hollow {
     if (bytes > bytes_) {
       void* at = ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
       if (at == MAP_FAILED) {
-        return input_error("a weight of shape " + to_string(shape) + ": expected " + std::to_string(bytes) +
+        return input_error("a weight of shape " + ctk::to_string(shape) + ": expected " + std::to_string(bytes) +
                            " bytes of address space, found less. Correct the sizes in the configuration");
       }
       held_ = std::shared_ptr<const void>(at, [bytes](const void* p) { ::munmap(const_cast<void*>(p), bytes); });
@@ -91,32 +93,14 @@ Result<std::optional<Graph>> decoder_of_folder(const std::string& folder, Stored
 Result<Graph> decoder_of_gguf(const std::string& path, StoredBytes& stored) {
   CTK_TRY(const auto file, graph::gguf::File::open(path));
   CTK_TRY(const auto config, graph::gguf::decoder_config(file));
-  // Only sums are asked for, so blocks need no translation of names: a kind's tensors lie alike in every layer.
   for (const auto& tensor : file.tensors())
     stored.of[std::string(tensor.name)] = static_cast<double>(tensor.bytes.size());
   return hollow_decoder(config);
 }
 
-std::string gguf_name(const std::string& name) {
-  static const std::map<std::string, std::string, std::less<>> kKinds = {
-      {"self_attn.q_proj", "attn_q"}, {"self_attn.k_proj", "attn_k"},      {"self_attn.v_proj", "attn_v"},
-      {"mlp.gate_proj", "ffn_gate"},  {"self_attn.o_proj", "attn_output"}, {"mlp.up_proj", "ffn_up"},
-      {"mlp.down_proj", "ffn_down"}};
-  if (name == "model.embed_tokens.weight") return "token_embd.weight";
-  if (name == "lm_head.weight") return "output.weight";
-  constexpr std::string_view kLayers = "model.layers.";
-  if (!name.starts_with(kLayers)) return name;
-  const std::size_t dot = name.find('.', kLayers.size());
-  const std::size_t end = name.rfind(".weight");
-  if (dot == std::string::npos || end == std::string::npos || end <= dot) return name;
-  const auto kind = kKinds.find(name.substr(dot + 1, end - dot - 1));
-  if (kind == kKinds.end()) return name;
-  return "blk." + name.substr(kLayers.size(), dot - kLayers.size()) + "." + kind->second + ".weight";
-}
-
 double bytes_of(const graph::Value& weight, const StoredBytes& stored) {
   if (weight.quantized != nullptr) return static_cast<double>(stored_bytes(*weight.quantized));
-  for (const std::string& name : {weight.name, gguf_name(weight.name)}) {
+  for (const std::string& name : {weight.name, graph::gguf::gguf_name(weight.name).value_or("")}) {
     if (const auto found = stored.of.find(name); found != stored.of.end()) return found->second;
   }
   if (stored.a_number > 0) return stored.a_number * static_cast<double>(weight.constant->size());
@@ -149,17 +133,6 @@ void add_decoder(const Graph& graph, const std::vector<graph::InferredValue>& in
 
 }  // namespace
 
-double scheme_bytes(const Matrix& matrix, const QuantScheme& scheme) {
-  const auto count = static_cast<double>(elements(matrix.shape));
-  if (!scheme.is_integer_weight()) return count * scheme.weight_bits / 8.0;
-  const double scales = scheme.granularity == Granularity::per_tensor
-                            ? 1.0
-                            : static_cast<double>(matrix.channels) *
-                                  static_cast<double>(groups_of(matrix.shape, matrix.channel_axis, scheme));
-  const double zeros = scheme.is_affine ? scheme.weight_bits / 8.0 : 0.0;
-  return count * scheme.weight_bits / 8.0 + scales * ((scheme.is_integer_activation() ? 4.0 : 2.0) + zeros);
-}
-
 Result<Outline> outline(const std::string& model) {
   StoredBytes stored;
   std::optional<Graph> read;
@@ -167,7 +140,7 @@ Result<Outline> outline(const std::string& model) {
   std::error_code ignored;
   if (fs::is_directory(model, ignored) && graph::hf::is_checkpoint(model)) {
     CTK_TRY(read, decoder_of_folder(model, stored));
-  } else if (const auto file = MappedFile::open(model); file && graph::gguf::is_gguf(file->bytes())) {
+  } else if (is_gguf_file(model)) {
     auto decoder = decoder_of_gguf(model, stored);
     if (!decoder) return std::move(decoder).error().with_context(model);
     read = std::move(*decoder);
@@ -186,14 +159,13 @@ Result<Outline> outline(const std::string& model) {
   std::set<ValueId> seen, tables;
   for (const graph::Layer& layer : graph::layers_of(graph)) {
     const graph::Value& weight = graph.value(layer.weight);
-    Matrix matrix{weight.name, shape_of(weight), layer.channel_axis, layer.channels, 0, 0};
-    matrix.macs = out.is_decoder ? static_cast<double>(elements(matrix.shape))
-                                 : static_cast<double>(layer_macs(loaded, layer.node));
+    const std::size_t count = elements(shape_of(weight));
+    Matrix matrix{layer, 0, 0, 0};
+    matrix.macs = out.is_decoder ? static_cast<double>(count) : static_cast<double>(layer_macs(loaded, layer.node));
     if (graph.is_output(graph.node(layer.node).outputs[0]) || graph.node(layer.node).name == "lm_head")
       out.head_macs += matrix.macs;
-    if (!seen.insert(layer.weight).second) {  // computed again, read from the same bytes
-      matrix.shape.clear();
-    } else {
+    if (seen.insert(layer.weight).second) {  // else computed again, read from the same bytes
+      matrix.count = count;
       matrix.stored_bytes = bytes_of(weight, stored);
     }
     out.matrices.push_back(std::move(matrix));
@@ -219,8 +191,7 @@ Result<Outline> outline(const std::string& model) {
     out.other_bytes += static_cast<double>(value.constant->bytes());
     out.parameters += static_cast<std::int64_t>(value.constant->size());
   }
-  for (const Matrix& matrix : out.matrices)
-    if (!matrix.shape.empty()) out.parameters += static_cast<std::int64_t>(elements(matrix.shape));
+  for (const Matrix& matrix : out.matrices) out.parameters += static_cast<std::int64_t>(matrix.count);
   out.parameters += static_cast<std::int64_t>(out.table_parameters);
   return out;
 }

@@ -2,22 +2,18 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "core/quant_scheme.h"
 #include "core/result.h"
-#include "core/shape.h"
+#include "graph/layer.h"
 
 namespace ctk::pipeline::estimate {
 
 // A constant weight of a convolution or product.
 struct Matrix {
-  std::string name;  // of the weight
-  Shape shape;
-  int channel_axis = 0;
-  std::int64_t channels = 0;
+  graph::Layer layer;
+  std::size_t count = 0;    // of weights; 0 where another layer with the same weight has them
   double stored_bytes = 0;  // in the model's own file
   double macs = 0;          // of one run: a sample, or a token of a decoder
 };
@@ -40,9 +36,5 @@ struct Outline {
 
 // Errors: input (missing, damaged, an architecture we do not know).
 Result<Outline> outline(const std::string& model);
-
-// Bytes of codes, scales and zero points of the matrix under a scheme, as files hold them (core/quant_tensor.h); floats
-// of 32 or 16 bits for fp32 and fp16.
-double scheme_bytes(const Matrix& matrix, const QuantScheme& scheme);
 
 }  // namespace ctk::pipeline::estimate
