@@ -109,6 +109,7 @@ void tile(const GemmWg& g, const PanelLayout& layout, const Staged& x, std::size
   for (std::size_t r = 1; r < V / D; ++r) {
     for (std::size_t v = 0; v < 4; ++v) out[r][v] = out[0][v];
   }
+  const bool is_whole = g.shape.sums_whole(D);
   const char* codes = panel + layout.codes;
   const std::uint8_t* zero_points = reinterpret_cast<const std::uint8_t*>(panel + layout.zero_points);
   const std::int8_t* quads = x.codes;
@@ -130,6 +131,12 @@ void tile(const GemmWg& g, const PanelLayout& layout, const Staged& x, std::size
       CTK_UNROLL
       for (std::size_t l = 0; l < V; ++l) {
         float32x4_t& y = out[l / D][v];
+        if constexpr (D == 2) {
+          if (is_whole && l % D == 0) {
+            dots[l + 1][v] = vaddq_s32(dots[l + 1][v], vshlq_n_s32(dots[l][v], 8));
+            continue;
+          }
+        }
         y = vfmaq_f32(y, vcvtq_f32_s32(dots[l][v]), vmulq_n_f32(scale, x.scales[group * kLines + l]));
       }
     }

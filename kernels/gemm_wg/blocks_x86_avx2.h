@@ -42,14 +42,24 @@ inline std::size_t chunk_groups_of(const PanelLayout& p, std::size_t copies) {
   return smaller(fitting == 0 ? 1 : fitting, p.groups);
 }
 
+// How codes lie in a chunk: a byte each, lower and upper halves apart, or words in pairs: [quads][2 pairs][16
+// columns][2].
+enum class Form { bytes, halves, words };
+
+// Bytes a code takes in a chunk.
+constexpr std::size_t copies_of(Form form) {
+  return form == Form::bytes ? 1 : 2;
+}
+
 // A panel's groups [begin, begin + groups), unpacked.
 struct Chunk {
-  const std::uint8_t* codes;                    // [quads][16 columns][4 k]
+  const std::uint8_t* codes;                    // bytes: [quads][16 columns][4 k]
   std::size_t high;                             // split codes: their upper halves are so many bytes behind the lower
   const char* next;                             // packed codes of the chunk after it
   const float* scales;                          // [groups][16]
   const std::int32_t* zero_points;              // [groups][16], or null: corrections hold it already
   std::size_t groups, group_steps, last_steps;  // last_steps: of the last group
+  bool is_whole;                                // digits are summed as one
 };
 
 struct ChunkMemory {
@@ -109,16 +119,27 @@ struct Planes256 {
   }
 };
 
-// Quad I of the step at `from` to its place in the step at `out`. C: 2 for halves of codes, the upper ones `high` bytes
-// behind the lower, else 1.
-template <int kBits, std::size_t C, int I>
+// Eight columns of a quad as two vectors of pairs.
+[[gnu::always_inline]] inline void store_pairs(__m256i codes, std::uint8_t* to) {
+  const __m256i first = _mm256_setr_epi8(0, -1, 1, -1, 4, -1, 5, -1, 8, -1, 9, -1, 12, -1, 13, -1, 0, -1, 1, -1, 4, -1,
+                                         5, -1, 8, -1, 9, -1, 12, -1, 13, -1);
+  const __m256i second = _mm256_setr_epi8(2, -1, 3, -1, 6, -1, 7, -1, 10, -1, 11, -1, 14, -1, 15, -1, 2, -1, 3, -1, 6,
+                                          -1, 7, -1, 10, -1, 11, -1, 14, -1, 15, -1);
+  _mm256_store_si256(reinterpret_cast<__m256i*>(to), _mm256_shuffle_epi8(codes, first));
+  _mm256_store_si256(reinterpret_cast<__m256i*>(to + kQuadBytes), _mm256_shuffle_epi8(codes, second));
+}
+
+// Quad I of the step at `from` to its place in the step at `out`. Upper halves lie `high` bytes behind the lower.
+template <int kBits, Form kForm, int I>
 [[gnu::always_inline]] inline void unpack_quad(const char* from, std::uint8_t* out, std::size_t high) {
   CTK_UNROLL
   for (std::size_t part = 0; part < 2; ++part) {
     __m256i codes;
     quad_codes<Planes256, kBits, I>(from, part, codes);
-    std::uint8_t* to = out + I * kQuadBytes + part * sizeof(__m256i);
-    if constexpr (C == 1) {
+    std::uint8_t* to = out + I * (kForm == Form::words ? 2 * kQuadBytes : kQuadBytes) + part * sizeof(__m256i);
+    if constexpr (kForm == Form::words) {
+      store_pairs(codes, to);
+    } else if constexpr (kForm == Form::bytes) {
       _mm256_store_si256(reinterpret_cast<__m256i*>(to), codes);
     } else {
       _mm256_store_si256(reinterpret_cast<__m256i*>(to), Planes256::masked(codes, 15));
@@ -127,19 +148,20 @@ template <int kBits, std::size_t C, int I>
   }
 }
 
-template <int kBits, std::size_t C>
+template <int kBits, Form kForm>
 inline Chunk unpack_chunk(const PanelLayout& p, const char* panel, std::size_t begin, bool is_affine,
                           const ChunkMemory& to) {
-  const std::size_t groups = smaller(chunk_groups_of(p, C), p.groups - begin);
+  constexpr std::size_t kStride = kForm == Form::words ? 2 : 1;  // halves lie apart
+  const std::size_t groups = smaller(chunk_groups_of(p, copies_of(kForm)), p.groups - begin);
   const std::size_t first = begin * p.group_steps, last = smaller((begin + groups) * p.group_steps, p.steps);
-  const std::size_t high = chunk_code_bytes(p, C);
+  const std::size_t high = chunk_code_bytes(p, copies_of(kForm));
   const char* from = panel + p.codes + first * p.step_bytes;
   std::uint8_t* out = to.codes;
-  for (std::size_t s = first; s < last; ++s, from += step_bytes_of(kBits), out += kQuads * kQuadBytes) {
-    unpack_quad<kBits, C, 0>(from, out, high);
-    unpack_quad<kBits, C, 1>(from, out, high);
-    unpack_quad<kBits, C, 2>(from, out, high);
-    unpack_quad<kBits, C, 3>(from, out, high);
+  for (std::size_t s = first; s < last; ++s, from += step_bytes_of(kBits), out += kStride * kQuads * kQuadBytes) {
+    unpack_quad<kBits, kForm, 0>(from, out, high);
+    unpack_quad<kBits, kForm, 1>(from, out, high);
+    unpack_quad<kBits, kForm, 2>(from, out, high);
+    unpack_quad<kBits, kForm, 3>(from, out, high);
   }
   const char* scales = panel + begin * kColumns * 2;
   for (std::size_t i = 0; i < groups * 2; ++i) _mm256_store_ps(to.scales + 8 * i, scales_at(scales + 16 * i));
@@ -156,7 +178,8 @@ inline Chunk unpack_chunk(const PanelLayout& p, const char* panel, std::size_t b
           is_affine ? to.zero_points : nullptr,
           groups,
           p.group_steps,
-          last - first - (groups - 1) * p.group_steps};
+          last - first - (groups - 1) * p.group_steps,
+          false};
 }
 
 // Bias of 16 columns from `column` on, `columns` of which exist.

@@ -18,6 +18,8 @@
 //     dot = sum_{k in g} q_d[m,k] * (u[n,k] - z[n,g])
 //     acc = fma(float32(dot), float32(scales[n,g]) * (scale[m,g] * 256^d), acc)
 //   y   = clamp(acc + residual, low, high)                                     (kernels/epilogue.h, float kernels)
+// Where an int32 holds the sum over q itself (`sums_whole`: D = 2 and group * 2^b at most 2^16, for
+// 32512 * 2^16 < 2^31), it is one step: dot = sum_{k in g} q[m,k] * (u[n,k] - z[n,g]), by scale[m,g].
 // The order is fixed, so every row, tile and thread count gives the same bits.
 //
 // Bounds: group_size is a multiple of 16, or 0 for one group of all k (per channel); k <= 2^20, and a group has at most
@@ -47,6 +49,9 @@ struct WgShape {
     return is_width && k <= kMostK && group() <= std::size_t{1} << (24 - bits) &&
            (group() == k || group_size % 16 == 0);
   }
+
+  // Whether activations of so many digits are summed whole.
+  bool sums_whole(int digits) const { return digits == 2 && group() << bits <= std::size_t{1} << 16; }
 
   static constexpr std::size_t kMostK = std::size_t{1} << 20;
 };

@@ -109,6 +109,7 @@ void run(const GemmWg& g, const void* staged, std::size_t m_begin, std::size_t r
   const std::size_t k = g.shape.k, groups = g.shape.groups(), digits = static_cast<std::size_t>(g.digits);
   const float* scales = static_cast<const float*>(staged);
   const std::int8_t* all = static_cast<const std::int8_t*>(staged) + round_up(rows * groups * sizeof(float));
+  const bool is_whole = g.shape.sums_whole(g.digits);
   const float top_digit = g.digits == 1 ? 1.0f : g.digits == 2 ? 256.0f : 65536.0f;
   for (std::size_t m = 0; m < rows; ++m) {
     for (std::size_t n = n_begin; n < n_end; ++n) {
@@ -117,10 +118,12 @@ void run(const GemmWg& g, const void* staged, std::size_t m_begin, std::size_t r
         const std::size_t first = group * g.shape.group(), last = std::min(first + g.shape.group(), k);
         const int zero_point = p.zero_points[n * groups + group];
         float weight = top_digit;
+        std::int32_t dot = 0;
         for (std::size_t d = 0; d < digits; ++d, weight /= 256.0f) {
-          std::int32_t dot = 0;
+          dot = is_whole ? 256 * dot : 0;
           const std::int8_t* q = all + (m * digits + d) * k;
           for (std::size_t i = first; i < last; ++i) dot += q[i] * (p.codes[n * k + i] - zero_point);
+          if (is_whole && d + 1 < digits) continue;
           const float scale = p.scales[n * groups + group] * (scales[m * groups + group] * weight);
           acc = std::fma(static_cast<float>(dot), scale, acc);
         }

@@ -5,6 +5,8 @@
 //   scales       float32 [groups][V], then the next tile's;     scale[m,g] * 256^d
 //   corrections  int32   [groups][V], then the next tile's;     -sum_k q_d, times the zero point of symmetric weights
 //   codes        int8    [4 steps][V][4], then the next tile's; zero past k
+// As pairs, for products of 16 bits: both lines of a row have the row's scale, the first the correction of both, and a
+// quad's lines hold its first and its second two activations, 16 bits each.
 #pragma once
 
 #include "kernels/floats_x86_avx2.h"
@@ -79,7 +81,8 @@ inline RoundingStep rounding_step(std::int32_t top_bits, float limit) {
 }
 
 // One group of one row. `codes`: of the group's first quad and the row's first line; `pitch`: bytes from quad to quad.
-template <std::size_t D>
+// kPairs: of two digits, as pairs.
+template <std::size_t D, bool kPairs>
 void stage_group(const float* a, std::size_t count, RoundingStep step, std::size_t pitch, std::size_t symmetric_factor,
                  float* scales, std::int32_t* corrections, char* codes) {
   const __m256i low_bytes = _mm256_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 0, 4, 8, 12,
@@ -93,6 +96,13 @@ void stage_group(const float* a, std::size_t count, RoundingStep step, std::size
     __m256i q = _mm256_setzero_si256();
     if (step.inverse != 0.0f && i < count)
       q = _mm256_cvtps_epi32(_mm256_mul_ps(load_at_most_8(a + i, count - i), inverse));
+    if constexpr (kPairs) {
+      const __m256i words = _mm256_packs_epi32(q, q);  // of each four, twice
+      _mm_storel_epi64(reinterpret_cast<__m128i*>(codes), _mm256_castsi256_si128(words));
+      _mm_storel_epi64(reinterpret_cast<__m128i*>(codes + pitch), _mm256_extracti128_si256(words, 1));
+      sums[0] = _mm256_add_epi32(sums[0], q);
+      continue;
+    }
     for (std::size_t d = D; d-- > 0;) {  // the lowest digit stands last
       const __m256i bytes = _mm256_shuffle_epi8(q, low_bytes);
       const std::int32_t first = _mm_cvtsi128_si32(_mm256_castsi256_si128(bytes));
@@ -102,6 +112,13 @@ void stage_group(const float* a, std::size_t count, RoundingStep step, std::size
       sums[d] = _mm256_add_epi32(sums[d], q);
       if (d > 0) q = _mm256_srai_epi32(_mm256_add_epi32(q, half), 8);
     }
+  }
+  if constexpr (kPairs) {
+    scales[0] = scales[1] = step.scale;
+    corrections[0] = static_cast<std::int32_t>(-static_cast<std::uint32_t>(sum_of(sums[0])) *
+                                               static_cast<std::uint32_t>(symmetric_factor));
+    corrections[1] = 0;
+    return;
   }
   float weight = step.scale;
   std::uint32_t above = 0;
@@ -114,7 +131,7 @@ void stage_group(const float* a, std::size_t count, RoundingStep step, std::size
   }
 }
 
-template <std::size_t D>
+template <std::size_t D, bool kPairs = false>
 void stage_rows(const GemmWg& g, const float* a, std::size_t rows, std::size_t begin, std::size_t end,
                 std::size_t most_lines, void* staged) {
   const PanelLayout layout = layout_of(g.shape);
@@ -134,9 +151,9 @@ void stage_rows(const GemmWg& g, const float* a, std::size_t rows, std::size_t b
         const float* from = row + i * group;
         const std::size_t count = smaller(group, k - i * group);
         if (!g.per_token) step = rounding_step(largest_of(magnitude_bits(_mm256_setzero_si256(), from, count)), limit);
-        stage_group<D>(from, count, step, lines * kQuad, factor, to.scales + i * lines + line,
-                       to.corrections + i * lines + line,
-                       to.codes + (i * layout.group_steps * kQuads * lines + line) * kQuad);
+        stage_group<D, kPairs>(from, count, step, lines * kQuad, factor, to.scales + i * lines + line,
+                               to.corrections + i * lines + line,
+                               to.codes + (i * layout.group_steps * kQuads * lines + line) * kQuad);
       }
     }
   }

@@ -37,6 +37,7 @@ struct Group {
   const float* line_scales;         // [V]
   const std::int32_t* corrections;  // [V]
   float* sums;                      // [V / D][16]
+  bool is_whole;                    // digits are summed as one
 };
 
 // last: sums of the last quads; before: dots of those before, if there are any.
@@ -46,6 +47,7 @@ CTK_INLINE void add_group(const Group& group, const Sums<V>& last, const Sums<V>
   CTK_UNROLL
   for (std::size_t r = 0; r < V / D; ++r) {
     __m256 y0 = _mm256_load_ps(group.sums + r * kColumns), y1 = _mm256_load_ps(group.sums + r * kColumns + 8);
+    __m256i above0 = _mm256_setzero_si256(), above1 = above0;
     CTK_UNROLL
     for (std::size_t v = r * D; v < (r + 1) * D; ++v) {
       __m256i d0 = Dot::widened(last[v][0], F), d1 = Dot::widened(last[v][1], F);
@@ -56,6 +58,15 @@ CTK_INLINE void add_group(const Group& group, const Sums<V>& last, const Sums<V>
       const __m256i c = _mm256_set1_epi32(group.corrections[v]);
       d0 = _mm256_add_epi32(d0, kAffine ? _mm256_mullo_epi32(c, load(group.zero_points)) : c);
       d1 = _mm256_add_epi32(d1, kAffine ? _mm256_mullo_epi32(c, load(group.zero_points + 8)) : c);
+      if constexpr (D == 2) {
+        if (group.is_whole && v == r * D) {
+          above0 = _mm256_slli_epi32(d0, 8);
+          above1 = _mm256_slli_epi32(d1, 8);
+          continue;
+        }
+        d0 = _mm256_add_epi32(d0, above0);
+        d1 = _mm256_add_epi32(d1, above1);
+      }
       const __m256 scale = _mm256_broadcast_ss(group.line_scales + v);
       y0 = fused(_mm256_cvtepi32_ps(d0), _mm256_mul_ps(scale0, scale), y0);
       y1 = fused(_mm256_cvtepi32_ps(d1), _mm256_mul_ps(scale1, scale), y1);
@@ -130,7 +141,7 @@ template <class W, std::size_t V, std::size_t D, bool kAffine>
 [[gnu::noinline]] void tile(const Chunk& chunk, const Staged& x, float* sums) {
   const std::uint8_t* w = chunk.codes;
   const char *quads = x.codes, *ahead = chunk.next;
-  Group group{chunk.scales, chunk.zero_points, x.scales, x.corrections, sums};
+  Group group{chunk.scales, chunk.zero_points, x.scales, x.corrections, sums, chunk.is_whole};
   for (std::size_t g = 0; g < chunk.groups; ++g) {
     const std::size_t steps = g + 1 == chunk.groups ? chunk.last_steps : chunk.group_steps;
     add_products<W, V, D, kAffine>(group, w, chunk.high, quads, ahead, 2 * steps);
@@ -156,45 +167,19 @@ void tile_of(std::size_t rows, const Chunk& chunk, const Staged& x, float* sums)
 }
 
 template <int kBits, std::size_t D>
-void thick(const GemmWg& g, const void* staged, std::size_t m_begin, std::size_t rows, std::size_t n_begin,
-           std::size_t n_end, void* scratch) {
-  constexpr std::size_t kCopies = copies_of(kBits);
-  using Whole = Way<quads_of(kBits) / 2, is_split(kBits)>;
-  const PanelLayout layout = layout_of(g.shape);
-  const Tiles tiles = tiles_of(rows, D, kLines);
-  const ChunkMemory memory = chunk_memory(layout, kCopies, scratch);
-  for (std::size_t column = n_begin; column < n_end; column += kColumns) {
-    const char* panel = static_cast<const char*>(g.packed) + column / kColumns * layout.bytes;
-    const std::size_t columns = smaller(kColumns, n_end - column);
-    __m256 bias[2];
-    load_bias(g.epilogue, column, columns, bias);
-    for (std::size_t r = 0; r < rows; ++r) {
-      _mm256_store_ps(memory.sums + r * kColumns, bias[0]);
-      _mm256_store_ps(memory.sums + r * kColumns + 8, bias[1]);
-    }
-    for (std::size_t group = 0; group < layout.groups; group += chunk_groups_of(layout, kCopies)) {
-      const Chunk chunk = unpack_chunk<kBits, kCopies>(layout, panel, group, g.shape.is_affine, memory);
-      for (std::size_t t = 0; t < tiles.count; ++t) {
-        const std::size_t first = tiles.first(t), height = tiles.first(t + 1) - first, lines = height * D;
-        Staged x = staged_tile(layout, staged, rows * D, first * D);
-        x.scales += group * lines;
-        x.corrections += group * lines;
-        x.codes += group * layout.group_steps * kStep * lines;
-        float* sums = memory.sums + first * kColumns;
-        if (g.shape.is_affine) {
-          tile_of<Whole, D, true>(height, chunk, x, sums);
-        } else {
-          tile_of<Whole, D, false>(height, chunk, x, sums);
-        }
-      }
-    }
-    for (std::size_t r = 0; r < rows; ++r) {
-      const __m256 sums[2] = {_mm256_load_ps(memory.sums + r * kColumns),
-                              _mm256_load_ps(memory.sums + r * kColumns + 8)};
-      finish(g, m_begin + r, column, columns, sums);
+struct ThickWay {
+  static constexpr Form kForm = bytes_form(kBits);
+  static constexpr std::size_t kTileLines = kLines;
+
+  static void tile(std::size_t rows, bool is_affine, const Chunk& chunk, const Staged& x, float* sums) {
+    using Bytes = Way<quads_of(kBits) / 2, is_split(kBits)>;
+    if (is_affine) {
+      tile_of<Bytes, D, true>(rows, chunk, x, sums);
+    } else {
+      tile_of<Bytes, D, false>(rows, chunk, x, sums);
     }
   }
-}
+};
 
 }  // namespace
 }  // namespace ctk::kernels

@@ -80,6 +80,7 @@ template <int kBits, std::size_t V, std::size_t D>
   constexpr bool kPaired = quads_of(kBits) >= 2 * kQuads;  // two steps before sums are widened
   const GemmWg& g = walk.g;
   const PanelLayout& layout = walk.layout;
+  const bool is_whole = D == 2 && g.shape.sums_whole(D);
   const char* panel = static_cast<const char*>(g.packed) + column / kColumns * layout.bytes;
   __m256 out[kRows][2];
   for (std::size_t r = 0; r < kRows; ++r) load_bias(g.epilogue, column, columns, out[r]);
@@ -110,8 +111,10 @@ template <int kBits, std::size_t V, std::size_t D>
     }
     const char* scales = panel + group * kColumns * sizeof(std::uint16_t);
     const __m256 scale0 = scales_at(scales), scale1 = scales_at(scales + 16);
+    if (is_whole) join_digits<V, D>(sums.dots);
     CTK_UNROLL
     for (std::size_t v = 0; v < V; ++v) {
+      if (is_whole && v % D + 1 < D) continue;
       const __m256 scale = _mm256_broadcast_ss(walk.x.scales + group * V + v);
       __m256(&y)[2] = out[v / D];
       y[0] = fused(_mm256_cvtepi32_ps(sums.dots[v][0]), _mm256_mul_ps(scale0, scale), y[0]);

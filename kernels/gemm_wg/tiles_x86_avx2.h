@@ -4,6 +4,7 @@
 
 #include "kernels/gemm_wg/thick_x86_avx2.h"
 #include "kernels/gemm_wg/thin_x86_avx2.h"
+#include "kernels/gemm_wg/wide_x86_avx2.h"
 
 namespace ctk::kernels {
 namespace {
@@ -18,6 +19,11 @@ inline std::size_t tile_lines(const PanelLayout& p, std::size_t block_lines) {
   return is_thin(p, block_lines) ? kThinLines : kLines;
 }
 
+// Whether a block of so many lines goes by 16-bit products.
+inline bool is_wide(const WgShape& s, int digits, std::size_t block_lines) {
+  return s.bits > Dot::kMostByteBits && s.sums_whole(digits) && !is_thin(layout_of(s), block_lines);
+}
+
 inline std::size_t block_rows(const WgShape& s, int digits) {
   const std::size_t bytes = layout_of(s).steps * kStep * static_cast<std::size_t>(digits);
   const std::size_t fitting = bytes == 0 ? kMostRows : kBlockBytes / bytes;
@@ -30,11 +36,16 @@ inline std::size_t staged_bytes(const WgShape& s, int digits, std::size_t rows) 
 
 inline void stage(const GemmWg& g, const float* a, std::size_t rows, std::size_t begin, std::size_t end, void* staged) {
   const std::size_t lines = rows * static_cast<std::size_t>(g.digits);
-  stage_tiles(g, a, rows, begin, end, tile_lines(layout_of(g.shape), lines), staged);
+  if (is_wide(g.shape, g.digits, lines)) {
+    stage_rows<2, true>(g, a, rows, begin, end, kWideLines, staged);
+  } else {
+    stage_tiles(g, a, rows, begin, end, tile_lines(layout_of(g.shape), lines), staged);
+  }
 }
 
 inline std::size_t scratch_bytes(const WgShape& s, int digits) {
-  return chunk_bytes(layout_of(s), copies_of(s.bits), block_rows(s, digits));
+  const Form form = s.bits > Dot::kMostByteBits ? Form::words : bytes_form(s.bits);
+  return chunk_bytes(layout_of(s), copies_of(form), block_rows(s, digits));
 }
 
 template <int kBits, std::size_t D>
@@ -42,9 +53,12 @@ void run_digits(const GemmWg& g, const void* staged, std::size_t m_begin, std::s
                 std::size_t n_end, void* scratch) {
   if (is_thin(layout_of(g.shape), rows * D)) {
     thin<kBits, D>(g, staged, m_begin, rows, n_begin, n_end);
-  } else {
-    thick<kBits, D>(g, staged, m_begin, rows, n_begin, n_end, scratch);
+    return;
   }
+  if constexpr (D == 2 && kBits > Dot::kMostByteBits) {
+    if (g.shape.sums_whole(D)) return by_chunks<WideWay, kBits, D>(g, staged, m_begin, rows, n_begin, n_end, scratch);
+  }
+  by_chunks<ThickWay<kBits, D>, kBits, D>(g, staged, m_begin, rows, n_begin, n_end, scratch);
 }
 
 }  // namespace

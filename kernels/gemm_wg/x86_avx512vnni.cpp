@@ -170,6 +170,7 @@ template <int kBits, std::size_t V, std::size_t D, std::size_t P>
   const GemmWg& g = walk.g;
   const PanelLayout& layout = walk.layout;
   const char* panel = static_cast<const char*>(g.packed) + column / kColumns * layout.bytes;
+  const bool is_whole = g.shape.sums_whole(D);
   float out[kRows][P * kColumns];
   for (std::size_t p = 0; p < P; ++p) {
     __m256 bias[2];
@@ -217,11 +218,19 @@ template <int kBits, std::size_t V, std::size_t D, std::size_t P>
       CTK_UNROLL
       for (std::size_t p = 0; p < P; ++p) {
         Floats y = load_floats(out[r] + p * kColumns);
+        __m512i above = _mm512_setzero_si512();
         CTK_UNROLL
         for (std::size_t v = r * D; v < (r + 1) * D; ++v) {
           __m512i dots = sums[v][p * kSums];
           CTK_UNROLL
           for (std::size_t s = 1; s < kSums; ++s) dots = _mm512_add_epi32(dots, sums[v][p * kSums + s]);
+          if constexpr (D == 2) {
+            dots = _mm512_add_epi32(dots, above);
+            if (is_whole && v == r * D) {
+              above = _mm512_slli_epi32(dots, 8);
+              continue;
+            }
+          }
           y = add_scaled(y, dots, scales[p], walk.x.scales[group * V + v]);
         }
         store_floats(out[r] + p * kColumns, y);

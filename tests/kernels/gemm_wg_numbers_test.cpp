@@ -81,6 +81,40 @@ TEST(GemmWg, KeepsLowDigitsAtTheirLeastExact) {
   });
 }
 
+TEST(GemmWg, RoundsOnceAGroupWhereAnInt32HoldsTheWholeSum) {
+  // Activations are whole numbers with 32512 among them, scales 1: y = float32(bias + float32(dot)), dot exact in
+  // double. Groups of 2^16 / 2^bits are the longest that are summed whole; eight rows and more go by the ways of many
+  // lines.
+  Random random(ctk::test::test_seed(), "gemm_wg whole sums");
+  for (int bits : kWidths) {
+    for (std::size_t m : {std::size_t{1}, std::size_t{3}, std::size_t{19}}) {
+      const std::size_t k = std::size_t{1} << (16 - bits);
+      const WgShape shape{17, k, 0, random.below(2) == 0, bits};
+      ASSERT_TRUE(shape.sums_whole(2));
+      ASSERT_FALSE(WgShape({17, k + 1, 0, false, bits}).sums_whole(2));
+      Weights w = random_weights(random, shape);
+      w.scales.assign(shape.n, float_to_half(1.0f));
+      Options o;
+      o.m = m;
+      o.digits = 2;
+      o.has_bias = true;
+      std::vector<float> a(m * k);
+      for (float& v : a) v = static_cast<float>(static_cast<int>(random.below(65025)) - 32512);
+      for (std::size_t row = 0; row < m; ++row) a[row * k + random.below(k)] = row % 2 == 0 ? 32512.0f : -32512.0f;
+      FloatOutput c(random, m, shape.n, shape.n, true, Residual::none, false);
+      for_each_row([&](const GemmWgRow& row) {
+        const std::vector<float> y = computed(row, w, a, o, c);
+        for (std::size_t i = 0; i < y.size(); ++i) {
+          double dot = 0;
+          for (std::size_t j = 0; j < k; ++j) dot += w.value(i % shape.n, j) * a[i / shape.n * k + j];
+          ASSERT_EQ(y[i], static_cast<float>(c.bias(i % shape.n) + static_cast<double>(static_cast<float>(dot))))
+              << "element " << i << " of " << bits << " bits";
+        }
+      });
+    }
+  }
+}
+
 TEST(GemmWg, RoundsActivationsToNearestWithTiesToEven) {
   // Group of 16: 127 sets the step to 1; 0.5, 1.5, 2.5 and -2.5 become 0, 2, 2, -2. Weights 1 (code 9), scale 1.
   Random random(1);
