@@ -4,8 +4,8 @@
 #include <filesystem>
 
 #include "compress/bench_suites/suites.h"
-#include "compress/model.h"
 #include "compress/onnxruntime_check.h"
+#include "compress/sized_model.h"
 #include "core/parallel.h"
 #include "graph/layer.h"
 #include "runtime/measure.h"
@@ -53,9 +53,7 @@ Status bench_against(const BenchOptions& options, const LoadedModel& model, runt
 }
 
 Status bench_model(const BenchOptions& options, const std::function<void(const BenchRow&)>& emit) {
-  CTK_TRY(const LoadedModel model, load_model(options.model));
-  if (auto sized = require_fixed_samples(model.graph); !sized)
-    return std::move(sized).error().with_context(options.model);
+  CTK_TRY(const LoadedModel model, load_sized_model(options.model, options.size));
   CTK_TRY(auto executor, runtime::CpuExecutor::create(model.graph, batch_shapes(model, 1)));
   CTK_TRY(const std::vector<Tensor> inputs, noise_inputs(model.graph, batch_shapes(model, 1), "bench"));
   CTK_TRY(const auto outputs, executor->run(inputs));
@@ -65,8 +63,18 @@ Status bench_model(const BenchOptions& options, const std::function<void(const B
   measure.seconds = options.seconds;
   CTK_TRY(const auto whole, runtime::measure_interleaved(turn, measure));
   const std::int64_t macs = total_macs(model);
-  emit({"model", "ours", model.format, options.threads, whole[0].least_us, whole[0].median_us,
-        static_cast<std::int64_t>(whole[0].runs), static_cast<std::int64_t>(executor->packed_bytes()), 2 * macs});
+  BenchRow row{"model",
+               "ours",
+               model.format,
+               options.threads,
+               whole[0].least_us,
+               whole[0].median_us,
+               static_cast<std::int64_t>(whole[0].runs),
+               static_cast<std::int64_t>(executor->packed_bytes()),
+               2 * macs};
+  row.p95_us = whole[0].p95_us;
+  emit(row);
+  if (!options.layers) return {};
   CTK_TRY(const auto steps, runtime::measure_steps(turn, measure));
   for (const runtime::StepTime& step : steps[0]) {
     const std::string where = step.node.is_valid() ? model.graph.address(step.node) : "between layers";

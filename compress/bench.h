@@ -15,7 +15,9 @@ namespace ctk::pipeline {
 struct BenchOptions {
   std::string suite;                 // a name of bench_suites(); empty with `model`
   bool quick = false;                // of a suite: the small shapes only
-  std::string model;                 // an .onnx file or a bundle
+  std::string model;                 // an .onnx file, a bundle, a checkpoint's folder
+  std::int64_t size = 0;             // of dimensions the model leaves open; 0: there must be none
+  bool layers = false;               // of a model: a row for each step, too
   std::vector<std::string> against;  // peers to measure in turn with a model: "onnxruntime"
   std::string target;                // device card of an npu to run the model's integer layers on; "": none
   int threads = 1;
@@ -31,6 +33,7 @@ struct BenchRow {
   double base_mb = 0, rss_mb = 0;                             // of loads only: most memory held before and after
   std::optional<kernels::npu::Counts> counts = std::nullopt;  // of a simulated npu; times are these cycles
   std::string reason = {};                                    // why a step is not on the npu
+  double p95_us = 0;                                          // 0: not taken
 };
 
 // Calls `emit` for each row as it is done. Errors: config (unknown suite; lists the known), input.

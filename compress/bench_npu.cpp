@@ -1,5 +1,6 @@
 // A model with its integer layers on the NPU of a device card: cycles and bytes counted, the rest measured here.
 #include "compress/bench.h"
+#include "compress/sized_model.h"
 #include "compress/two_units.h"
 
 namespace ctk::pipeline {
@@ -7,9 +8,7 @@ namespace ctk::pipeline {
 Status bench_on_npu(const BenchOptions& options, const std::function<void(const BenchRow&)>& emit) {
   CTK_TRY(const TargetCard card, load_target(options.target, TargetUse::partition));
   if (auto whole = require_machine(card); !whole) return std::move(whole).error().with_context(options.target);
-  CTK_TRY(const LoadedModel model, load_model(options.model));
-  if (auto sized = require_fixed_samples(model.graph); !sized)
-    return std::move(sized).error().with_context(options.model);
+  CTK_TRY(const LoadedModel model, load_sized_model(options.model, options.size));
   CTK_TRY(const TwoUnits run, run_on_two_units(model, card, std::nullopt, options.seconds));
   const runtime::NpuReport& report = run.report;
   const auto counted = [&](const std::string& row, const std::string& variant, const kernels::npu::Counts& counts) {

@@ -219,9 +219,11 @@ Status require_fixed_samples(const Graph& graph) {
       names += (names.empty() ? "" : ", ") + (symbol.empty() ? "dimension " + std::to_string(d) : "\"" + symbol + "\"");
     }
     if (names.empty()) continue;
-    return input_error("input \"" + value.name + "\": expected a size for every dimension but the first, found " +
-                       graph::to_string(*value.shape) + ": " + names +
-                       " free, and no data to take a size from. Fix the sizes in the model");
+    return input_error(
+        "input \"" + value.name + "\": expected a size for every dimension but the first, found " +
+        graph::to_string(*value.shape) + ": " + names +
+        " free, and no data to take a size from. Fix the sizes in the model, or give one with --size where the "
+        "verb has it");
   }
   return {};
 }

@@ -54,6 +54,7 @@ Status time_network(const BenchOptions& options, const graph::Graph& graph, cons
   row.threads = options.threads;
   row.min_us = times[0].least_us / operations;
   row.med_us = times[0].median_us / operations;
+  row.p95_us = times[0].p95_us / operations;
   row.n = static_cast<std::int64_t>(times[0].runs);
   return {};
 }

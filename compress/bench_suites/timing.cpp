@@ -28,6 +28,7 @@ void time_row(double seconds, std::size_t operations, const std::function<void()
   }
   row.min_us = *std::min_element(times.begin(), times.end());
   row.med_us = runtime::median_of(times);
+  row.p95_us = runtime::percentile_of(times, 95);
   row.n = static_cast<std::int64_t>(times.size());
 }
 

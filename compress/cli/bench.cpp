@@ -35,6 +35,7 @@ nlohmann::ordered_json row_json(const pipeline::BenchRow& row,
     json["bytes_in"] = c.bytes_in;
     json["bytes_out"] = c.bytes_out;
   }
+  if (row.p95_us > 0) json["p95_us"] = row.p95_us;
   if (!row.reason.empty()) json["reason"] = row.reason;
   if (row.rss_mb > 0) {
     json["base_mb"] = row.base_mb;
@@ -48,16 +49,13 @@ nlohmann::ordered_json row_json(const pipeline::BenchRow& row,
   return json;
 }
 
-Status bench(const Session& session, pipeline::BenchOptions options, bool is_held_to_limits) {
-  if (options.suite.empty() == options.model.empty()) {
-    return config_error("bench: expected either --suite or a model, found " +
-                        std::string(options.suite.empty() ? "neither" : "both"));
-  }
-  if (!options.target.empty() && (!options.suite.empty() || !options.against.empty())) {
-    return config_error("bench: --target: expected a model and no --against, found " +
-                        std::string(options.suite.empty() ? "--against" : "--suite") + ". Leave one out");
-  }
-  options.threads = session.threads > 0 ? session.threads : 1;
+struct Arguments {
+  pipeline::BenchOptions options;
+  std::vector<int> threads = {1};
+  bool is_held_to_limits = false;
+};
+
+Status bench_with(const pipeline::BenchOptions& options, bool is_held_to_limits) {
   std::optional<pipeline::estimate::Limits> limits;
   if (is_held_to_limits) {
     set_threads(options.threads);
@@ -76,26 +74,46 @@ Status bench(const Session& session, pipeline::BenchOptions options, bool is_hel
   });
 }
 
+Status bench(const Arguments& arguments) {
+  pipeline::BenchOptions options = arguments.options;
+  if (options.suite.empty() == options.model.empty()) {
+    return config_error("bench: expected either --suite or a model, found " +
+                        std::string(options.suite.empty() ? "neither" : "both"));
+  }
+  if (!options.target.empty() && (!options.suite.empty() || !options.against.empty())) {
+    return config_error("bench: --target: expected a model and no --against, found " +
+                        std::string(options.suite.empty() ? "--against" : "--suite") + ". Leave one out");
+  }
+  for (const int threads : arguments.threads) {
+    options.threads = threads;
+    CTK_CHECK(bench_with(options, arguments.is_held_to_limits));
+  }
+  return {};
+}
+
 }  // namespace
 
 void add_bench(CLI::App& app, Session& session) {
   CLI::App* verb = app.add_subcommand("bench", "Measure kernels or a model; prints one JSON line a row");
-  const auto options = std::make_shared<pipeline::BenchOptions>();
-  verb->add_option("model", options->model, "An .onnx file or a bundle");
-  verb->add_option("--suite", options->suite, "Kernels and networks on fixed shapes: w4, int8, attn, llm");
-  verb->add_flag("--quick", options->quick, "With --suite: the small shapes only");
-  verb->add_option("--against", options->against, "Peers that run the same .onnx file in turn: onnxruntime")
+  const auto arguments = std::make_shared<Arguments>();
+  pipeline::BenchOptions& options = arguments->options;
+  verb->add_option("model", options.model, "An .onnx file, a bundle, a checkpoint's folder");
+  verb->add_option("--suite", options.suite, "Kernels and networks on fixed shapes: w4, int8, attn, llm");
+  verb->add_flag("--quick", options.quick, "With --suite: the small shapes only");
+  verb->add_flag("--layers", options.layers, "With a model: a row for each step, too");
+  verb->add_option("--size", options.size, "Size of dimensions the model leaves open: tokens of a text")
+      ->check(CLI::Range(1, 1 << 20));
+  verb->add_option("--against", options.against, "Peers that run the same .onnx file in turn: onnxruntime")
       ->delimiter(',');
-  verb->add_option("--target", options->target, "Device card of an npu: counts its cycles and bytes for each layer");
-  verb->add_option("--seconds", options->seconds, "Least time a row, after a warm-up")->check(CLI::Range(0.001, 600.0));
-  const auto is_held_to_limits = std::make_shared<bool>(false);
-  verb->add_flag("--roofline", *is_held_to_limits,
+  verb->add_option("--target", options.target, "Device card of an npu: counts its cycles and bytes for each layer");
+  verb->add_option("--seconds", options.seconds, "Least time a row, after a warm-up")->check(CLI::Range(0.001, 600.0));
+  verb->add_flag("--roofline", arguments->is_held_to_limits,
                  "Measure memory and 8-bit products first; shares of both beside each row");
+  verb->add_option("--threads", arguments->threads, "Threads to use, one measurement after the other: 1,2 (default: 1)")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 1024));
   add_json(*verb, session);
-  add_threads(*verb, session);
-  verb->callback([&session, options, is_held_to_limits] {
-    session.action = [&session, options, is_held_to_limits] { return bench(session, *options, *is_held_to_limits); };
-  });
+  verb->callback([&session, arguments] { session.action = [arguments] { return bench(*arguments); }; });
 }
 
 }  // namespace ctk::cli

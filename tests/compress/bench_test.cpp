@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <map>
 #include <set>
 
@@ -88,6 +89,7 @@ TEST(LoadProbe, LoadsRunsAndWeighsABundle) {
   EXPECT_GT(figure->seconds, 0);
   EXPECT_GT(figure->base_mb, 0);
   EXPECT_GE(figure->peak_mb, figure->base_mb);
+  std::filesystem::remove(path);
 }
 
 TEST(LoadProbe, PassesOnWhatWentWrongInItsProcess) {
