@@ -1,10 +1,9 @@
 // LayerNormalization: Y = (X - mean) / sqrt(variance + epsilon) * Scale + B over the dimensions from `axis` on.
 // In:  X, Scale and B (optional) broadcast to X; all f32.
 // Out: Y like X; Mean and InvStdDev (optional) like X with the normalized dimensions 1.
-// Mean and variance (of the deviations, a second pass) are summed in double, row-major.
-#include <cmath>
-
+// Mean and variance (of the deviations, a second pass) are summed in double, as graph/ops/lane_sums.h has it.
 #include "graph/ops/elementwise.h"
+#include "graph/ops/lane_sums.h"
 
 namespace ctk::graph {
 namespace {
@@ -42,11 +41,7 @@ Status evaluate(const Node& node, std::span<const TensorView> inputs, std::span<
   for (std::size_t row = 0; row < total / count; ++row) {
     const float* x = inputs[0].as<float>() + row * count;
     float* y = outputs[0].as<float>() + row * count;
-    double sum = 0.0, squares = 0.0;
-    for (std::size_t i = 0; i < count; ++i) sum += x[i];
-    const double mean = sum / static_cast<double>(count);
-    for (std::size_t i = 0; i < count; ++i) squares += (x[i] - mean) * (x[i] - mean);
-    const double inverse = 1.0 / std::sqrt(squares / static_cast<double>(count) + epsilon);
+    const auto [mean, inverse] = row_statistics(x, count, epsilon);
     for (std::size_t i = 0; i < count; ++i) y[i] = static_cast<float>((x[i] - mean) * inverse);
     if (means != nullptr) means[row] = static_cast<float>(mean);
     if (inverses != nullptr) inverses[row] = static_cast<float>(inverse);

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "core/gelu.h"
 #include "core/parallel.h"
 #include "core/random.h"
 #include "core/sigmoid.h"
@@ -110,6 +111,55 @@ TEST(DecoderSteps, NormalizationIsSplitByRows) {
   const ValueId x = other.random("x", {3, 5, 13}), scale = other.random("scale", {5, 13});
   other.graph.add_output(other.node("RMSNormalization", {x, scale}, {{"axis", std::int64_t{1}}}));
   EXPECT_EQ(other.labels(true), Labels{"reference_RMSNormalization"});
+}
+
+TEST(DecoderSteps, LayerNormalizationIsSplitByRows) {
+  for (const Shape& shape : {Shape{33, 384}, Shape{3, 5, 13}, Shape{1}}) {
+    for (bool has_shift : {false, true}) {
+      Network net;
+      const ValueId x = net.random("x", shape), scale = net.random("scale", {shape.back()});
+      std::vector<ValueId> from{x, scale};
+      if (has_shift) from.push_back(net.random("shift", {shape.back()}));
+      net.graph.add_output(net.node("LayerNormalization", from, {{"epsilon", 1e-12f}}));
+      EXPECT_EQ(net.labels(true), Labels{"layer_normalization"});
+    }
+  }
+  Network wide;  // a shift of another shape: by the float evaluation
+  const ValueId x = wide.random("x", {3, 5}), scale = wide.random("scale", {5}), shift = wide.random("shift", {3, 1});
+  wide.graph.add_output(wide.node("LayerNormalization", {x, scale, shift}));
+  EXPECT_EQ(wide.labels(true), Labels{"reference_LayerNormalization"});
+}
+
+TEST(DecoderSteps, FunctionsOfSingleElementsAreSplit) {
+  for (const Shape& shape : {Shape{3, 8192}, Shape{8193}, Shape{2, 3}, Shape{0, 4}}) {
+    for (const char* op : {"Gelu", "Tanh", "Erf"}) {
+      Network net;
+      net.graph.add_output(net.node(op, {net.random("x", shape)}));
+      EXPECT_EQ(net.labels(true), Labels{std::string("reference_") + op});
+    }
+  }
+}
+
+TEST(Gelu, AgreesWithDouble) {
+  for (float x = -13.0f; x < 13.0f; x += 0.00137f) {
+    const double v = static_cast<double>(x), want = 0.5 * v * std::erfc(-v / std::sqrt(2.0));
+    EXPECT_LE(std::abs(gelu(x) - want), (x > -5 ? 1e-6 : 5e-6) * std::abs(want) + 1e-37) << x;
+    const double u = std::sqrt(2.0 / 3.14159265358979323846) * (v + 0.044715 * v * v * v);
+    const double by_tanh = v / (1.0 + std::exp(-2.0 * u));
+    EXPECT_LE(std::abs(gelu_by_tanh(x) - by_tanh), (x > -3 ? 2e-6 : 2e-5) * std::abs(by_tanh) + 1e-36) << x;
+  }
+}
+
+TEST(Gelu, HasItsLimits) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity(), kLargest = std::numeric_limits<float>::max();
+  for (auto f : {gelu, gelu_by_tanh}) {
+    EXPECT_EQ(f(0.0f), 0.0f);
+    EXPECT_EQ(f(kInfinity), kInfinity);
+    EXPECT_EQ(f(kLargest), kLargest);
+    EXPECT_EQ(f(-kLargest), 0.0f);
+    EXPECT_TRUE(std::isnan(f(std::numeric_limits<float>::quiet_NaN())));
+  }
+  EXPECT_EQ(gelu(-kInfinity), 0.0f);
 }
 
 TEST(DecoderSteps, RotaryEmbeddingIsSplitByTokens) {
