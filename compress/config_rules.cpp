@@ -4,6 +4,7 @@
 #include "compress/config_schema.h"
 #include "compress/prune/importance.h"
 #include "compress/quantize/quantizers.h"
+#include "compress/quantize/tune_blocks.h"
 
 namespace ctk::pipeline {
 namespace {
@@ -307,8 +308,10 @@ class Rules {
   void idle_options() {
     const std::string at = "stages.quantize";
     const std::string* method = values_.get<std::string>(at + ".method");
-    if (is_given(at + ".damp_percent") && method != nullptr && *method != "gptq")
+    if (is_given(at + ".damp_percent") && method != nullptr && !quantization::needs_inputs(*method))
       problem(at + ".damp_percent", "expected method gptq beside it, found \"" + *method + "\". Remove this key.");
+    if (is_given(at + ".steps") && method != nullptr && !quantization::tunes_blocks(*method))
+      problem(at + ".steps", "expected method signround beside it, found \"" + *method + "\". Remove this key.");
     const bool* corrects = values_.get<bool>(at + ".bias_correction");
     if (corrects != nullptr && *corrects && !has_stage("calibrate"))
       problem(at + ".bias_correction",

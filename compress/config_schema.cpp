@@ -178,6 +178,7 @@ const KeyRow kRows[] = {
      {},
      "",
      "gptq: share of the mean diagonal added to it"},
+    {"stages.quantize.steps", integer, 1, 1e6, "200", {}, "", "signround: steps of tuning a block"},
     {"stages.quantize.revert",
      integer,
      0,

@@ -6,6 +6,7 @@
 
 #include "compress/interrupt.h"
 #include "compress/network_stage.h"
+#include "compress/quantize/tune_blocks.h"
 #include "compress/select_metric.h"
 #include "compress/train_feed.h"
 #include "core/hash.h"
@@ -194,6 +195,11 @@ Result<std::vector<std::string>> training_depends(const Session& session, const 
 }
 
 Status require_training(const Session& session) {
+  const auto& quantize = session.config.quantize;
+  if (session.config.has_stage("quantize") && quantize && quantization::tunes_blocks(quantize->method)) {
+    if (auto trainer = train::load_trainer(); !trainer)
+      return std::move(trainer).error().with_context("stages.quantize.method: signround");
+  }
   for (const char* stage : {"distill", "prune", "finetune", "qat"}) {
     const TrainConfig* config = config_of(session.config, stage);
     if (config == nullptr) continue;
