@@ -1,6 +1,7 @@
 // Rules of the pipeline file that need more than one key.
 #include <algorithm>
 
+#include "compress/config_rules_teacher.h"
 #include "compress/config_schema.h"
 #include "compress/prune/importance.h"
 #include "compress/quantize/quantizers.h"
@@ -21,6 +22,8 @@ class Rules {
     budget();
     calibrate();
     prune();
+    check_teachers(values_,
+                   [this](const std::string& path, std::string message) { problem(path, std::move(message)); });
     oracles();
     text();
     idle_options();
