@@ -1,9 +1,11 @@
 // Rules of the pipeline file that need more than one key.
 #include <algorithm>
 
+#include "compress/config_rules_teacher.h"
 #include "compress/config_schema.h"
 #include "compress/prune/importance.h"
 #include "compress/quantize/quantizers.h"
+#include "compress/quantize/tune_blocks.h"
 
 namespace ctk::pipeline {
 namespace {
@@ -20,6 +22,8 @@ class Rules {
     budget();
     calibrate();
     prune();
+    check_teachers(values_,
+                   [this](const std::string& path, std::string message) { problem(path, std::move(message)); });
     oracles();
     text();
     idle_options();
@@ -243,11 +247,24 @@ class Rules {
       problem("stages.prune.pruning_ratio", "expected either macs or pruning_ratio, found both. Keep one.");
     }
     if (!has_stage("prune")) return;
-    if (!values_.has("stages.prune.macs") && !values_.has("stages.prune.pruning_ratio") &&
-        !has_problem_below("stages.prune")) {
+    const std::int64_t* blocks = values_.get<std::int64_t>("stages.prune.blocks");
+    const std::int64_t* rounds = values_.get<std::int64_t>("stages.prune.iterations");
+    const bool has_aim = values_.has("stages.prune.macs") || values_.has("stages.prune.pruning_ratio");
+    const bool has_latency = values_.has("stages.prune.latency"), cuts_channels = has_aim || has_latency;
+    if (has_latency && has_aim)
+      problem("stages.prune.latency", "expected one aim, found macs or pruning_ratio beside it. Keep one.");
+    if (!cuts_channels && (blocks == nullptr || *blocks == 0) && !has_problem_below("stages.prune")) {
       problem("stages.prune",
-              "expected macs (share kept) or pruning_ratio (share of channels cut), found neither. Add \"macs: 0.7\".");
+              "expected macs (share kept), pruning_ratio (share of channels cut), latency or blocks (how many go), "
+              "found none. Add "
+              "\"macs: 0.7\".");
     }
+    if (rounds != nullptr && *rounds > 1 && (!cuts_channels || !values_.has_section("stages.prune.finetune"))) {
+      problem("stages.prune.iterations",
+              "expected macs or pruning_ratio, and finetune, beside it: rounds cut channels and train, found \"" +
+                  std::to_string(*rounds) + "\" without. Add \"finetune: {epochs: 1}\", or remove this key.");
+    }
+    if (blocks != nullptr && *blocks > 0) need_data("prune", "calibrate", true);
     // With the whole of a layer cut there is no network left.
     for (const std::string key : {"stages.prune.pruning_ratio", "stages.prune.max_ratio"}) {
       const double* ratio = values_.get<double>(key);
@@ -307,8 +324,10 @@ class Rules {
   void idle_options() {
     const std::string at = "stages.quantize";
     const std::string* method = values_.get<std::string>(at + ".method");
-    if (is_given(at + ".damp_percent") && method != nullptr && *method != "gptq")
+    if (is_given(at + ".damp_percent") && method != nullptr && !quantization::needs_inputs(*method))
       problem(at + ".damp_percent", "expected method gptq beside it, found \"" + *method + "\". Remove this key.");
+    if (is_given(at + ".steps") && method != nullptr && !quantization::tunes_blocks(*method))
+      problem(at + ".steps", "expected method signround beside it, found \"" + *method + "\". Remove this key.");
     const bool* corrects = values_.get<bool>(at + ".bias_correction");
     if (corrects != nullptr && *corrects && !has_stage("calibrate"))
       problem(at + ".bias_correction",

@@ -93,11 +93,15 @@ const KeyRow kRows[] = {
 
     {"stages", stage_list, 0, 0, "!", {}, "", "what to do, in order"},
     {"stages.distill", section, 0, 0, "", {}, "", "train the model towards a teacher's outputs"},
+    {"stages.distill.student", section, 0, 0, "", {}, "", "made from the model, which is then the teacher"},
+    {"stages.distill.student.width", number, kAboveZero, 1, "1", {}, "", "share of each layer's channels it has"},
+    {"stages.distill.student.depth", text, 0, 0, "", {}, "", "every_second: it lacks every second block"},
 
     {"stages.prune", section, 0, 0, "", {}, "", ""},
     {"stages.prune.method", name, 0, 0, "l1", NameKind::prune_method, "", "which channels go first"},
     {"stages.prune.macs", number, kAboveZero, 1, "", {}, "", "share of the multiply-adds that stays"},
     {"stages.prune.pruning_ratio", number, kAboveZero, 1, "", {}, "", "share of the channels that goes"},
+    {"stages.prune.latency", latency, 0, 0, "", {}, "", "time of one sample in float to come down to, measured"},
     {"stages.prune.max_ratio", number, kAboveZero, 1, "0.9", {}, "", "share of one layer's channels that may go"},
     {"stages.prune.ratios",
      text,
@@ -125,6 +129,8 @@ const KeyRow kRows[] = {
      {},
      "",
      "fit what reads the cut channels to the float network; on where there is data"},
+    {"stages.prune.blocks", integer, 0, 1e6, "0", {}, "", "whole blocks that go first, those that change least"},
+    {"stages.prune.iterations", integer, 1, 1000, "1", {}, "", "rounds of cutting and finetune to the aim"},
     {"stages.prune.gate", section, 0, 0, "", {}, "", "what the network must keep on the select split"},
     {"stages.prune.gate.metric_drop", drop, 0, 0, "", {}, "", "a greater drop refuses the stage's network"},
     {"stages.prune.on_refusal", text, 0, 0, "stop", {}, "", "stop, or continue with the network as it was"},
@@ -178,6 +184,7 @@ const KeyRow kRows[] = {
      {},
      "",
      "gptq: share of the mean diagonal added to it"},
+    {"stages.quantize.steps", integer, 1, 1e6, "200", {}, "", "signround: steps of tuning a block"},
     {"stages.quantize.revert",
      integer,
      0,
@@ -188,6 +195,14 @@ const KeyRow kRows[] = {
      "networks measured at most to come back within budget.metric_drop by more precise layers; 0: none"},
 
     {"stages.qat", section, 0, 0, "", {}, "", "train with quantization in the loop"},
+    {"stages.qat.ranges",
+     text,
+     0,
+     0,
+     "fixed",
+     {},
+     "",
+     "of activations: fixed, learned (with rounding and clipping), clipped (by what lies outside)"},
 
     {"stages.export", section, 0, 0, "", {}, "", ""},
     {"stages.export.formats", name_list, 0, 0, "!", NameKind::format, "", "files to write"},
@@ -201,7 +216,14 @@ const KeyRow kRows[] = {
 
 // Keys of every section that trains, behind its own path.
 const KeyRow kTrainRows[] = {
-    {"teacher", path, 0, 0, "", {}, "", "model whose outputs are learned, with those of data.train's labels"},
+    {"teacher",
+     path,
+     0,
+     0,
+     "",
+     {},
+     "",
+     "model whose outputs are learned beside data.train's labels, or an .npz of its recorded ones"},
     {"temperature", number, kAboveZero, 1e6, "4", {}, "", "divides the logits of teacher and student"},
     {"alpha", number, 0, 1, "0.9", {}, "", "weight of the teacher against the labels"},
     {"label_smoothing", number, 0, 0.99, "0", {}, "", "share of a label's mass spread over all classes"},
@@ -217,6 +239,10 @@ const KeyRow kTrainRows[] = {
     {"clip_norm", number, 0, kAny, "0", {}, "", "greatest norm of the gradient; 0 = any"},
     {"ema", number, 0, 0.999999, "0", {}, "", "decay of an average of the weights that is kept instead; 0 = none"},
     {"patience", integer, 0, 1e6, "0", {}, "", "epochs without gain on the select split that end it; 0 = all run"},
+    {"features", text_list, 0, 0, "", {}, "", "inner values held to the teacher's: \"student = teacher\", or auto"},
+    {"feature_loss", text, 0, 0, "mse", {}, "", "mse (of values) or attention (of their energy over places)"},
+    {"feature_weight", number, 0, 1e6, "1", {}, "", "of features beside the other losses"},
+    {"lora_rank", integer, 0, 65536, "0", {}, "", "train low-rank differences of products, merged at the end; 0: all"},
     {"batch_norm", boolean, 0, 0, "true", {}, "", "train through batch normalizations, then fold them again"},
 };
 // Keys of every stage that changes the network.
@@ -227,14 +253,14 @@ const KeyRow kGateRows[] = {
 };
 struct TrainSection {
   std::string_view path;
-  bool needs_teacher, has_gate;
+  bool has_gate;
   std::string_view learning_rate = "0.02";
 };
 constexpr TrainSection kTrainSections[] = {
-    {"stages.distill", true, true},
-    {"stages.prune.finetune", false, false},
-    {"stages.finetune", false, true},
-    {"stages.qat", false, true, "0.001"},  // codes are near where they belong
+    {"stages.distill", true},
+    {"stages.prune.finetune", false},
+    {"stages.finetune", true},
+    {"stages.qat", true, "0.001"},  // codes are near where they belong
 };
 
 // The rows as they stand above, each training section followed by its keys.
@@ -246,7 +272,6 @@ std::vector<KeyRow> all_rows() {
     const auto trains = std::ranges::find(kTrainSections, row.path, &TrainSection::path);
     if (trains == std::end(kTrainSections)) continue;
     const auto add = [&](KeyRow key) {
-      if (trains->needs_teacher && key.path == "teacher") key.fallback = "!";
       if (key.path == "learning_rate") key.fallback = trains->learning_rate;
       key.path = paths.emplace_back(std::string(trains->path) + "." + std::string(key.path));
       rows.push_back(key);

@@ -95,6 +95,9 @@ class ValueCheck {
         {"stages.search.groups", {"auto", "none"}},
         {"budget.minimize", {"size", "latency", "peak_memory", "bits"}},
         {".optimizer", {"sgd", "adam", "adamw"}},
+        {".feature_loss", {"mse", "attention"}},
+        {"qat.ranges", {"fixed", "learned", "clipped"}},
+        {".student.depth", {"every_second"}},
         {".schedule", {"cosine", "step", "constant"}},
         {"stages.prune.ratios", {"auto", "uniform", "global", "sensitivity"}},
     };

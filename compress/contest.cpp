@@ -3,7 +3,12 @@
 #include <algorithm>
 
 #include "compress/evaluate.h"
+#include "compress/interrupt.h"
+#include "compress/quantize/tune_blocks.h"
 #include "compress/select_metric.h"
+#include "compress/stage_keys.h"
+#include "core/parallel.h"
+#include "train/trainer_loader.h"
 
 namespace ctk::pipeline {
 namespace {
@@ -13,6 +18,8 @@ using quantization::InputCodes;
 using quantization::SchemeMap;
 
 constexpr std::size_t kLeastSamples = 8;
+constexpr std::size_t kTunedBatch = 8;    // samples a step of tuning sees, where there are enough for
+constexpr std::size_t kLeastBatches = 8;  // so many of them
 
 bool looks_at_inputs(const Session& session) {
   return quantization::needs_inputs(session.config.quantize->method);
@@ -42,11 +49,36 @@ Result<InputCodes> codes_from_inputs(const Session& session) {
   options.reduce_range = config.reduce_range;
   options.also = others_of(session.finalists);
   const auto work = quantize_work(session);
-  options.progress = [&session, work](std::size_t done, std::size_t total) {
-    session.advance(work * static_cast<std::int64_t>(done) / static_cast<std::int64_t>(total));
+  const std::int64_t parts = quantization::tunes_blocks(config.method) ? 2 : 1;  // of the work
+  options.progress = [&session, work, parts](std::size_t done, std::size_t total) {
+    session.advance(work / parts * static_cast<std::int64_t>(done) / static_cast<std::int64_t>(total));
   };
   return quantization::code_from_inputs(session.model.graph, session.finalists[0].schemes, config.method,
                                         *session.splits.calibrate, options);
+}
+
+// The codes that `network` starts from, tuned on whole blocks.
+Result<GivenCodes> tuned_codes(const Session& session, const CodedNetwork& network, const GivenCodes& start) {
+  const data::Split& split = *session.splits.calibrate;
+  CTK_TRY(train::Trainer * trainer, train::load_trainer());
+  quantization::BlockTuningOptions options;
+  options.trainer = trainer;
+  options.steps = tuning_steps(session.config);
+  const bool is_of_lines = split.source->spec().text &&
+                           (split.source->spec().text->lines || split.source->spec().text->pairs);  // lengths differ
+  const std::size_t fitting = std::clamp<std::size_t>(split.count() / kLeastBatches, 1, kTunedBatch);
+  options.batch = fixed_batch(session.model.graph, is_of_lines ? 1 : fitting);
+  options.per_step = is_of_lines ? fitting : 1;
+  options.seed = session.config.seed;
+  options.threads = threads();
+  const std::int64_t work = quantize_work(session), half = work / 2;
+  options.on_step = [&session, work, half](std::size_t done, std::size_t total) -> Status {
+    session.advance(half + (work - half) * static_cast<std::int64_t>(done) / static_cast<std::int64_t>(total));
+    return check_interrupt();
+  };
+  CTK_TRY(quantization::TunedCodes tuned,
+          quantization::tune_blocks(session.model.graph, network.graph, start, split, options));
+  return std::move(tuned.given);
 }
 
 // Of one finalist, and how many of them were fitted behind another network's codes.
@@ -148,10 +180,15 @@ Result<CodedNetwork> code_network(const Session& session, const SchemeMap& schem
 Result<Contest> hold_contest(const Session& session) {
   const std::vector<Finalist>& finalists = session.finalists;
   CTK_TRY(const InputCodes codes, codes_from_inputs(session));
+  const std::string& method = session.config.quantize->method;
+  const bool tunes = quantization::tunes_blocks(method);
   Contest contest;
   if (!needs_contest(session)) {
     CTK_TRY(contest.taken, code_network(session, finalists[0].schemes, codes.given));
     contest.given = codes.given;
+    if (!tunes) return contest;
+    CTK_TRY(contest.given, tuned_codes(session, contest.taken, codes.given));
+    CTK_TRY(contest.taken, code_network(session, finalists[0].schemes, contest.given));
     return contest;
   }
   CTK_TRY(const Judge judge, Judge::open(session));
@@ -173,13 +210,16 @@ Result<Contest> hold_contest(const Session& session) {
     contest.given = given;
     return {};
   };
-  const std::string& method = session.config.quantize->method;
   for (std::size_t f = 0; f < finalists.size(); ++f) {
     const auto [given, borrowed] = codes_of(codes, finalists, f);
-    CTK_CHECK(enter(f, method, given,
+    CTK_CHECK(enter(f, tunes ? "gptq" : method, given,
                     borrowed == 0 ? "of its own"
                                   : std::to_string(borrowed) + " layers fitted behind the first network's codes, the "
                                                                "others shared with it"));
+  }
+  if (tunes) {
+    CTK_TRY(const GivenCodes tuned, tuned_codes(session, contest.taken, contest.given));
+    CTK_CHECK(enter(contest.finalist, method, tuned, "those of gptq, tuned on blocks"));
   }
   if (looks_at_inputs(session)) CTK_CHECK(enter(contest.finalist, "rtn", {}, "of its own"));
   contest.rows[best].is_chosen = true;

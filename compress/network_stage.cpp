@@ -51,24 +51,6 @@ std::int64_t weight_bytes(const graph::Graph& graph) {
   return bytes;
 }
 
-// Median time of one real sample, us; of zeros when the pipeline has no data.
-Result<double> median_us(const Session& session, const graph::Graph& graph) {
-  std::vector<Tensor> inputs;
-  std::vector<Shape> shapes;
-  if (const auto splits = session.splits.all(); !splits.empty()) {
-    CTK_TRY(data::Batch sample, splits[0]->read(0, std::min(splits[0]->count(), fixed_batch(graph, 1))));
-    for (const Tensor& input : sample.inputs) shapes.push_back(input.shape());
-    inputs = std::move(sample.inputs);
-  } else {
-    shapes = batch_shapes(session.model, static_cast<std::int64_t>(fixed_batch(graph, 1)));
-  }
-  CTK_TRY(auto executor, runtime::CpuExecutor::create(graph, shapes));
-  if (!inputs.empty()) CTK_CHECK(executor->run(inputs));
-  runtime::CpuExecutor* const one[] = {executor.get()};
-  CTK_TRY(const auto figures, runtime::measure_interleaved(one, {0.2, 10, 500, 3}));
-  return figures[0].median_us;
-}
-
 Result<json> measure(Session& session, NetworkKind kind, graph::Graph& changed) {
   json row;
   if (session.splits.select) {
@@ -77,8 +59,9 @@ Result<json> measure(Session& session, NetworkKind kind, graph::Graph& changed) 
     CTK_TRY(const double after, metric.of(changed));
     row = {{"metric", metric.name()}, {"metric_before", figure(before)}, {"metric_after", figure(after)}};
   }
-  CTK_TRY(const double time, median_us(session, changed));
-  row["latency_us"] = figure(time);
+  const graph::Graph* const one[] = {&changed};
+  CTK_TRY(const std::vector<double> times, median_times_us(session, one));
+  row["latency_us"] = figure(times[0]);
   row["parameters"] = parameter_count(changed);
   row["weight_bytes"] = weight_bytes(changed);
   std::swap(session.model.graph, changed);  // multiply-adds are counted on the model
@@ -122,6 +105,30 @@ bool is_last_change(const Session& session, std::string_view stage) {
 }
 
 }  // namespace
+
+Result<std::vector<double>> median_times_us(const Session& session, std::span<const graph::Graph* const> graphs) {
+  std::vector<std::unique_ptr<runtime::CpuExecutor>> executors;
+  std::vector<runtime::CpuExecutor*> turns;
+  for (const graph::Graph* graph : graphs) {
+    std::vector<Tensor> inputs;
+    std::vector<Shape> shapes;
+    if (const auto splits = session.splits.all(); !splits.empty()) {
+      CTK_TRY(data::Batch sample, splits[0]->read(0, std::min(splits[0]->count(), fixed_batch(*graph, 1))));
+      for (const Tensor& input : sample.inputs) shapes.push_back(input.shape());
+      inputs = std::move(sample.inputs);
+    } else {
+      shapes = batch_shapes(session.model, static_cast<std::int64_t>(fixed_batch(*graph, 1)));
+    }
+    CTK_TRY(auto executor, runtime::CpuExecutor::create(*graph, shapes));
+    if (!inputs.empty()) CTK_CHECK(executor->run(inputs));
+    turns.push_back(executor.get());
+    executors.push_back(std::move(executor));
+  }
+  CTK_TRY(const auto figures, runtime::measure_interleaved(turns, {0.2, 10, 500, 3}));
+  std::vector<double> times;
+  for (const auto& figure : figures) times.push_back(figure.median_us);
+  return times;
+}
 
 Status run_network_stage(Session& session, std::string_view stage, const std::vector<std::string>& extra,
                          const GateConfig& gate, const ChangeNetwork& change, bool& cached, std::string& notes,

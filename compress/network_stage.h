@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,5 +29,8 @@ using ChangeNetwork = std::function<Result<ChangedNetwork>()>;
 Status run_network_stage(Session& session, std::string_view stage, const std::vector<std::string>& extra,
                          const GateConfig& gate, const ChangeNetwork& change, bool& cached, std::string& notes,
                          NetworkKind kind = NetworkKind::real);
+
+// Median time of one real sample in each network, us, run in turn; of zeros when the pipeline has no data.
+Result<std::vector<double>> median_times_us(const Session& session, std::span<const graph::Graph* const> graphs);
 
 }  // namespace ctk::pipeline

@@ -1,16 +1,23 @@
 // The prune stage: cuts the least important channels with all that is coupled to them, to an aim in multiply-adds or
 // channels, and refits what reads them. No labels, no training.
+#include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "compress/interrupt.h"
 #include "compress/network_stage.h"
 #include "compress/patterns.h"
+#include "compress/prune/blocks.h"
 #include "compress/prune/curves.h"
+#include "compress/prune/evenly.h"
 #include "compress/prune/importance.h"
 #include "compress/prune/repair.h"
 #include "compress/prune/widths.h"
 #include "compress/session.h"
+#include "compress/stage_keys.h"
 #include "compress/train_stage.h"
 
 namespace ctk::pipeline {
@@ -120,9 +127,72 @@ json to_json(const Coupling& coupling, const Wanted& wanted, const pruning::Widt
   return rows;
 }
 
-Result<ChangedNetwork> prune(Session& session) {
+bool cuts_channels(const PruneConfig& config, const PruneKeys& keys) {
+  return config.macs || config.pruning_ratio || keys.latency;
+}
+
+// What is left of the aim for one round: after all of them together it is met. `now` and `whole` are multiply-adds.
+void aim_of_round(const PruneConfig& config, std::int64_t iterations, std::int64_t round, double now, double whole,
+                  pruning::WidthTask& task) {
+  const double rounds = static_cast<double>(iterations), share = static_cast<double>(round + 1) / rounds;
+  if (config.macs) task.macs_kept = std::min(1.0, whole * std::pow(*config.macs, share) / now);
+  if (task.ratio) task.ratio = 1 - std::pow(1 - *config.pruning_ratio, 1 / rounds);
+}
+
+constexpr int kTimedCuts = 7;  // networks that are timed on the way to a latency
+
+// Widths for the task's aim in multiply-adds.
+using Widen = std::function<Result<pruning::Widths>(const pruning::WidthTask& task)>;
+
+// The greatest share of multiply-adds whose network is timed within `share` of what the model takes, by halving.
+Result<pruning::Widths> widths_for_time(const Session& session, pruning::WidthTask task, double share,
+                                        const Widen& widen, json& timed) {
+  double low = 0, high = 1;
+  std::optional<pruning::Widths> found;
+  double least = 1;  // share of the time that was reached
+  for (int i = 0; i < kTimedCuts; ++i) {
+    CTK_CHECK(check_interrupt());
+    task.macs_kept = (low + high) / 2;
+    if (!pruning::require_reachable(task)) {
+      low = *task.macs_kept;
+      continue;
+    }
+    CTK_TRY(const pruning::Widths widths, widen(task));
+    const Coupling::Units removed = pruning::removed_by(task, widths);
+    CTK_TRY(const graph::Graph cut, task.coupling.cut(removed));
+    const graph::Graph* const both[] = {&session.model.graph, &cut};
+    CTK_TRY(const std::vector<double> times, median_times_us(session, both));
+    const double macs = static_cast<double>(task.macs.of(removed)) / static_cast<double>(task.macs.whole());
+    timed.push_back({{"macs", macs}, {"latency", times[1] / times[0]}});
+    least = std::min(least, times[1] / times[0]);
+    const bool is_met = times[1] <= share * times[0];
+    if (is_met) found = widths;
+    (is_met ? low : high) = *task.macs_kept;
+  }
+  if (found) return *found;
+  char text[120];
+  std::snprintf(text, sizeof text, "%.0f %% of the network's time, the least of %d cuts, found \"%.0f %%\"",
+                100 * least, kTimedCuts, 100 * share);
+  return config_error(std::string("stages.prune.latency: expected at least ") + text +
+                      ". Raise it or max_ratio, or loosen `targets` and `ignore`");
+}
+
+struct CutNetwork {
+  graph::Graph graph;
+  json groups, repaired, timed;
+  double macs_before = 0, macs_after = 0;
+};
+
+Result<double> share_of_time(const Session& session, const Limit& limit) {
+  if (limit.is_share) return limit.value;
+  const graph::Graph* const one[] = {&session.model.graph};
+  CTK_TRY(const std::vector<double> times, median_times_us(session, one));
+  return limit.value / times[0];
+}
+
+Result<CutNetwork> cut_channels(Session& session, const graph::Graph& graph, std::int64_t round, double whole) {
   const PruneConfig& config = *session.config.prune;
-  const graph::Graph& graph = session.model.graph;
+  const PruneKeys keys = prune_keys(session.config);
   CTK_TRY(const Coupling coupling, Coupling::find(graph, batch_shapes(session.model, 1)));
   CTK_TRY(const Wanted wanted, wanted_groups(config, coupling));
   const pruning::MacsCount macs(coupling);
@@ -130,11 +200,12 @@ Result<ChangedNetwork> prune(Session& session) {
   const data::Split* samples = session.splits.calibrate ? &*session.splits.calibrate : nullptr;
   CTK_TRY(const pruning::Scores scores, method->score({coupling, samples, session.config.seed}));
   pruning::WidthTask task = task_of(config, coupling, macs, wanted);
+  const auto now = static_cast<double>(macs.whole());
+  aim_of_round(config, keys.iterations, round, now, whole > 0 ? whole : now, task);
   task.ranking = pruning::ranking_of(scores);
   for (std::size_t g = 0; g < task.ranking.size(); ++g) task.ranking[g].resize(coupling.groups()[g].units.size());
   const auto advance = [&](std::size_t done, std::size_t) { session.advance(static_cast<std::int64_t>(done)); };
   pruning::Curves curves;
-  pruning::Widths widths;
   if (has_curves(session)) {
     pruning::CurveOptions options{session.output + "/.cache", nullptr, 1e-3, advance};
     pruning::InputSums sums;
@@ -143,35 +214,84 @@ Result<ChangedNetwork> prune(Session& session) {
       options.repair = &sums;
     }
     CTK_TRY(curves, pruning::measure_curves(task, *session.splits.score, options));
-    CTK_TRY(widths, pruning::widths_from_curves(task, curves));
-  } else if (config.ratios == "global") {
-    CTK_TRY(widths, pruning::global_widths(task, scores));
+  }
+  const Widen widen = [&](const pruning::WidthTask& aimed) {
+    if (has_curves(session)) return pruning::widths_from_curves(aimed, curves);
+    return config.ratios == "global" ? pruning::global_widths(aimed, scores) : pruning::uniform_widths(aimed);
+  };
+  json timed = json::array();
+  pruning::Widths widths;
+  if (keys.latency) {
+    CTK_TRY(const double share, share_of_time(session, *keys.latency));
+    const double rounds = static_cast<double>(keys.iterations), part = static_cast<double>(round + 1) / rounds;
+    CTK_TRY(widths, widths_for_time(session, task, std::pow(share, part), widen, timed));
   } else {
-    CTK_TRY(widths, pruning::uniform_widths(task));
+    CTK_TRY(widths, widen(task));
   }
   const Coupling::Units removed = pruning::removed_by(task, widths);
-  CTK_TRY(graph::Graph cut, coupling.cut(removed));
-  json repaired = json::array();
-  if (repairs(session)) {
-    CTK_TRY(const auto lines, pruning::repair(coupling, removed, cut, *samples, {}));
-    for (const pruning::RepairedLayer& line : lines)
-      repaired.push_back(
-          {{"name", line.name}, {"before", figure(line.error_before)}, {"after", figure(line.error_after)}});
+  CutNetwork cut{{},  to_json(coupling, wanted, widths, curves), json::array(), std::move(timed),
+                 now, static_cast<double>(macs.of(removed))};
+  CTK_TRY(cut.graph, coupling.cut(removed));
+  if (!repairs(session)) return cut;
+  CTK_TRY(const auto lines, pruning::repair(coupling, removed, cut.graph, *samples, {}));
+  for (const pruning::RepairedLayer& line : lines)
+    cut.repaired.push_back(
+        {{"name", line.name}, {"before", figure(line.error_before)}, {"after", figure(line.error_after)}});
+  return cut;
+}
+
+// Units as they were before all rounds, kept as after the last.
+void join_rounds(json& all, const json& round) {
+  for (const json& row : round) {
+    const auto same = std::ranges::find_if(all, [&](const json& other) { return other["name"] == row["name"]; });
+    if (same == all.end()) {
+      all.push_back(row);
+    } else {
+      (*same)["kept"] = row["kept"];
+    }
   }
-  std::string trained;
-  if (config.finetune) {
-    CTK_TRY(cut, fine_tune(session, cut, *config.finetune, "prune", &trained));
+}
+
+Result<ChangedNetwork> prune(Session& session) {
+  const PruneConfig& config = *session.config.prune;
+  const PruneKeys keys = prune_keys(session.config);
+  graph::Graph net = session.model.graph.clone();
+  json groups = json::array(), repaired = json::array(), trained = json::array(), blocks = json::array();
+  json timed = json::array();
+  if (keys.blocks > 0) {
+    CTK_TRY(const auto removed,
+            pruning::remove_least(net, keys.blocks, batch_shapes(session.model, 1), *session.splits.calibrate));
+    for (const pruning::RemovedBlock& block : removed)
+      blocks.push_back({{"name", block.name}, {"influence", block.influence}});
   }
-  const json notes{{"method", config.method},
-                   {"ratios", has_curves(session)         ? "sensitivity"
-                              : config.ratios == "global" ? "global"
-                                                          : "uniform"},
-                   {"macs_before", macs.whole()},
-                   {"macs_after", macs.of(removed)},
-                   {"groups", to_json(coupling, wanted, widths, curves)},
-                   {"repaired", std::move(repaired)},
-                   {"finetune", trained.empty() ? json() : json::parse(trained, nullptr, false)}};
-  return ChangedNetwork{std::move(cut), notes.dump()};
+  double whole = 0, after = 0;
+  for (std::int64_t round = 0; round < keys.iterations; ++round) {
+    if (cuts_channels(config, keys)) {
+      CTK_TRY(CutNetwork cut, cut_channels(session, net, round, whole));
+      net = std::move(cut.graph);
+      if (round == 0) whole = cut.macs_before;
+      after = cut.macs_after;
+      join_rounds(groups, cut.groups);
+      timed = std::move(cut.timed);
+      repaired = std::move(cut.repaired);  // the last round's stand beside the last widths
+    }
+    if (!config.finetune) continue;
+    std::string notes;
+    CTK_TRY(net, fine_tune(session, net, *config.finetune, "prune", &notes));
+    trained.push_back(json::parse(notes, nullptr, false));
+  }
+  json notes{{"method", config.method},
+             {"ratios", has_curves(session)         ? "sensitivity"
+                        : config.ratios == "global" ? "global"
+                                                    : "uniform"},
+             {"macs_before", whole},
+             {"macs_after", after},
+             {"groups", std::move(groups)},
+             {"blocks", std::move(blocks)},
+             {"timed", std::move(timed)},
+             {"repaired", std::move(repaired)},
+             {"finetune", std::move(trained)}};
+  return ChangedNetwork{std::move(net), notes.dump()};
 }
 
 exporter::Figure figure_of(const json& value) {
@@ -181,6 +301,11 @@ exporter::Figure figure_of(const json& value) {
 Status report_notes(Session& session, const std::string& text) {
   const json notes = json::parse(text, nullptr, false);
   if (notes.is_discarded()) return internal_error("the notes of prune are not JSON");
+  for (const json& block : notes["blocks"]) {
+    char why[80];
+    std::snprintf(why, sizeof why, "whole block, 1 - cosine %.4f", block["influence"].get<double>());
+    session.report.pruned.push_back({block["name"], 1, 0, why, {}});
+  }
   for (const json& group : notes["groups"]) {
     exporter::PruneRow row{group["name"], group["units"], group["kept"], group["reason"], {}};
     for (const json& point : group["curve"]) row.curve.push_back({point[0], figure_of(point[1])});
@@ -192,16 +317,49 @@ Status report_notes(Session& session, const std::string& text) {
   return {};
 }
 
+// As many blocks as are to go, and samples to tell them apart by.
+Status require_blocks(const Session& session) {
+  const PruneKeys keys = prune_keys(session.config);
+  if (keys.blocks == 0) return {};
+  if (!session.splits.calibrate) {
+    return input_error(
+        "stages.prune.blocks: expected samples in data.calibrate to measure blocks on, found none. Add it");
+  }
+  CTK_TRY(const auto blocks, pruning::whole_blocks(session.model.graph, batch_shapes(session.model, 1)));
+  if (static_cast<std::size_t>(keys.blocks) <= blocks.size()) return {};
+  return config_error("stages.prune.blocks: expected at most " + std::to_string(blocks.size()) +
+                      ", the blocks whose input and output have one shape and add up, found \"" +
+                      std::to_string(keys.blocks) + "\". Lower it");
+}
+
 }  // namespace
+
+Result<graph::Graph> cut_evenly(const Session& session, const graph::Graph& graph, double ratio) {
+  CTK_TRY(const Coupling coupling, Coupling::find(graph, batch_shapes(session.model, 1)));
+  PruneConfig config;
+  config.pruning_ratio = ratio;
+  CTK_TRY(const Wanted wanted, wanted_groups(config, coupling));
+  const pruning::MacsCount macs(coupling);
+  CTK_TRY(const pruning::ImportanceMethod* method, pruning::find_importance(config.method));
+  CTK_TRY(const pruning::Scores scores, method->score({coupling, nullptr, session.config.seed}));
+  pruning::WidthTask task = task_of(config, coupling, macs, wanted);
+  task.ranking = pruning::ranking_of(scores);
+  for (std::size_t g = 0; g < task.ranking.size(); ++g) task.ranking[g].resize(coupling.groups()[g].units.size());
+  CTK_TRY(const pruning::Widths widths, pruning::uniform_widths(task));
+  return coupling.cut(pruning::removed_by(task, widths));
+}
 
 std::int64_t prune_work(const Session& session) {
   const std::optional<TrainConfig>& finetune = session.config.prune->finetune;
-  return curve_work(session) + (finetune ? train_work(session, *finetune) : 0);
+  return prune_keys(session.config).iterations *
+         (curve_work(session) + (finetune ? train_work(session, *finetune) : 0));
 }
 
 Status prepare_prune(const Session& session) {
   if (!session.config.prune || !session.config.has_stage("prune")) return {};
   const PruneConfig& config = *session.config.prune;
+  CTK_CHECK(require_blocks(session));
+  if (!config.macs && !config.pruning_ratio) return {};  // times are only known once measured
   auto coupling = Coupling::find(session.model.graph, batch_shapes(session.model, 1));
   if (!coupling) return std::move(coupling).error().with_context(session.config.model);
   CTK_TRY(const Wanted wanted, wanted_groups(config, *coupling));

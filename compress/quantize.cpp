@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "compress/contest.h"
+#include "compress/quantize/tune_blocks.h"
 #include "compress/revert.h"
 #include "compress/session.h"
 #include "core/file.h"
@@ -74,9 +75,10 @@ void warn_of_fallbacks(Session& session, const json& layers) {
     if (row.contains("rows") && row["rows"] == 0)
       unseen += (unseen.empty() ? "" : ", ") + row["layer"].get<std::string>();
   }
+  const char* start = quantization::tunes_blocks(session.config.quantize->method) ? "where it started" : "rounding";
   if (!fallen.empty())
-    session.warn("fell_back", "on held-out samples rounding was better than " + session.config.quantize->method +
-                                  " for these layers, which keep it: " + fallen);
+    session.warn("fell_back", std::string("on held-out samples ") + start + " was better than " +
+                                  session.config.quantize->method + " for these layers, which keep it: " + fallen);
   if (!unseen.empty()) session.warn("unreached", "no calibration sample reached these layers: " + unseen);
 }
 
@@ -209,8 +211,9 @@ Status take_finalist(Session& session, const json& outcome) {
     report.certificate->loss_scale = *chosen->measured / *chosen->predicted;
   const std::string& asked = session.config.quantize->method;
   if (chosen->method == asked) return {};
-  session.warn("method_replaced", "on the select split the network rounded to nearest is better than by " + asked +
-                                      " (" + chosen->method + " was kept); the rows under finalists say by how much");
+  const std::string better = chosen->method == "rtn" ? "rounded to nearest" : "by " + chosen->method;
+  session.warn("method_replaced", "on the select split the network " + better + " is better than by " + asked + " (" +
+                                      chosen->method + " was kept); the rows under finalists say by how much");
   return {};
 }
 
@@ -269,6 +272,8 @@ Status run_quantize(Session& session, bool& cached) {
   for (const Finalist& finalist : session.finalists) {
     for (const auto& [address, scheme] : finalist.schemes) extra.push_back(address + "=" + to_string(scheme));
   }
+  if (quantization::tunes_blocks(session.config.quantize->method))
+    extra.push_back(std::to_string(session.config.seed));
   const bool holds_floor = session.config.budget.metric_drop && session.splits.select;
   if (needs_contest(session) || holds_floor) extra.push_back(session.splits.select->fingerprint);
   if (holds_floor) extra.push_back(session.config.fingerprint_of({"budget", "data.evaluate.metric"}));

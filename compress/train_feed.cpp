@@ -33,12 +33,23 @@ Result<std::unique_ptr<SplitFeed>> SplitFeed::open(const data::Split& split, con
   const bool is_picture = first.inputs[0].dtype() == DType::f32 && first.inputs[0].shape().size() == 4;
   if ((augment.changes_pictures() || augment.mixup > 0) && !is_picture) {
     return config_error("data.train.augment: expected pictures [channels, height, width] to flip or shift, found " +
-                        to_string(first.inputs[0].shape()) + " of " + std::string(name_of(first.inputs[0].dtype())) +
-                        ". Remove augment");
+                        ctk::to_string(first.inputs[0].shape()) + " of " +
+                        std::string(name_of(first.inputs[0].dtype())) + ". Remove augment");
   }
   feed->keeps_ = bytes * split.count() <= kMostKept;
   if (feed->keeps_) feed->kept_.resize(split.count());
   return feed;
+}
+
+Status SplitFeed::record(RecordedTeacher recorded) {
+  if (augment_.mixup > 0 && recorded.logits.is_defined()) {
+    return config_error(
+        "data.train.augment.mixup: expected 0 beside recorded outputs, which say nothing of mixtures, "
+        "found \"" +
+        std::to_string(augment_.mixup) + "\". Remove it, or give the teacher itself");
+  }
+  recorded_ = std::move(recorded);
+  return {};
 }
 
 Status SplitFeed::keep_missing(std::span<const std::size_t> samples) {
@@ -153,6 +164,22 @@ Result<train::Feed::Batch> SplitFeed::read(std::span<const std::size_t> samples,
     CTK_TRY(batch.labels, data::next_tokens(read.inputs[0]));
   } else {
     batch.labels = std::move(read.labels);
+  }
+  if (!recorded_.labels.empty()) {
+    batch.labels.clear();
+    for (std::size_t sample : samples)
+      batch.labels.push_back(recorded_.labels[split_.source->row(split_.indices[sample])]);
+  }
+  if (recorded_.logits.is_defined()) {
+    const auto classes = static_cast<std::size_t>(recorded_.logits.shape()[1]);
+    CTK_TRY(batch.teacher,
+            Tensor::zeros(DType::f32, {static_cast<std::int64_t>(samples.size()), static_cast<std::int64_t>(classes)}));
+    float* to = batch.teacher.mutable_values<float>().data();
+    for (std::size_t sample : samples) {
+      const float* from =
+          recorded_.logits.values<float>().data() + split_.source->row(split_.indices[sample]) * classes;
+      to = std::copy(from, from + classes, to);
+    }
   }
   batch.inputs = std::move(read.inputs);
   if (augment_.mixup > 0) mix(batch, samples[0], epoch);

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "compress/teacher.h"
 #include "data/splits.h"
 #include "train/trainer.h"
 
@@ -30,6 +31,10 @@ class SplitFeed final : public train::Feed {
   // Errors: config (augmentation of what is no picture).
   static Result<std::unique_ptr<SplitFeed>> open(const data::Split& split, const Augment& augment);
 
+  // What a teacher said of the rows of the split's file: its labels take the place of the file's own.
+  // Errors: config (mixup: nobody said what a mixture is).
+  Status record(RecordedTeacher recorded);
+
   std::size_t count() const override { return split_.count(); }
   Result<Batch> read(std::span<const std::size_t> samples, std::int64_t epoch) override;
 
@@ -42,6 +47,7 @@ class SplitFeed final : public train::Feed {
 
   const data::Split& split_;
   const Augment augment_;
+  RecordedTeacher recorded_;
   bool is_text_ = false, keeps_ = false;
   std::vector<std::vector<Tensor>> kept_;  // by sample: inputs of one sample, or empty
 };

@@ -6,8 +6,14 @@
 
 #include "compress/interrupt.h"
 #include "compress/network_stage.h"
+#include "compress/prune/blocks.h"
+#include "compress/prune/evenly.h"
+#include "compress/quantize/tune_blocks.h"
 #include "compress/select_metric.h"
+#include "compress/stage_keys.h"
+#include "compress/teacher.h"
 #include "compress/train_feed.h"
+#include "core/file.h"
 #include "core/hash.h"
 #include "core/parallel.h"
 #include "graph/layer.h"
@@ -20,9 +26,13 @@ namespace {
 
 using nlohmann::json;
 
-train::FitOptions options_of(const PipelineConfig& pipeline, const TrainConfig& config) {
+train::FitOptions options_of(const PipelineConfig& pipeline, const TrainConfig& config, const TrainKeys& keys) {
   train::FitOptions options;
-  options.loss = {config.temperature, config.alpha, config.label_smoothing};
+  options.loss = {config.temperature, config.alpha, config.label_smoothing, keys.feature_weight,
+                  keys.feature_loss == "attention"};
+  options.ranges = keys.ranges == "learned"   ? train::Ranges::learned
+                   : keys.ranges == "clipped" ? train::Ranges::clipped
+                                              : train::Ranges::fixed;
   options.optimizer = config.optimizer == "adam"    ? train::Optimizer::adam
                       : config.optimizer == "adamw" ? train::Optimizer::adamw
                                                     : train::Optimizer::sgd;
@@ -40,47 +50,10 @@ train::FitOptions options_of(const PipelineConfig& pipeline, const TrainConfig& 
   options.ema = config.ema;
   options.patience = config.patience;
   options.batch_norm = config.batch_norm;
+  options.lora_rank = keys.lora_rank;
   options.seed = pipeline.seed;
   options.threads = threads();
   return options;
-}
-
-// Size of the dimension that runs over classes, of the first output for one sample; nothing where it is not known.
-std::optional<std::int64_t> classes_of(const graph::Graph& graph, const std::vector<Shape>& shapes) {
-  const auto infos = graph::infer_shapes(graph, shapes, true);
-  if (!infos || graph.outputs().empty()) return {};
-  const graph::InferredValue& output = (*infos)[graph.outputs()[0].index];
-  if (!output.known || output.info.shape.size() < 2) return {};
-  const Shape& shape = output.info.shape;
-  return shape.size() < 4 ? shape.back() : shape[1];
-}
-
-Result<graph::Graph> load_teacher(const Session& session, const TrainConfig& config, const std::string& key) {
-  CTK_TRY(LoadedModel teacher, load_model(config.teacher));
-  const auto infos = [](const graph::Graph& graph) {
-    std::string text;
-    for (const data::InputInfo& input : input_infos(graph)) {
-      text += std::string(name_of(input.dtype)) + " [";
-      for (std::size_t d = 0; d < input.shape.size(); ++d) {
-        text += (d == 0 ? "" : ",") + (input.shape[d] < 0 ? "?" : std::to_string(input.shape[d]));
-      }
-      text += "] ";
-    }
-    return text;
-  };
-  const graph::Graph& student = session.float_graph();
-  if (teacher.graph.inputs().size() != student.inputs().size()) {
-    return input_error(key + ": expected a teacher with the inputs of the student, " + infos(student) + ", found " +
-                       infos(teacher.graph) + "in " + config.teacher + ". Give a teacher of the same inputs");
-  }
-  const auto mine = classes_of(student, session.model.sample_shapes);
-  const auto theirs = classes_of(teacher.graph, session.model.sample_shapes);
-  if (mine && theirs && *mine != *theirs) {
-    return input_error(key + ": expected the student's " + std::to_string(*mine) + " classes, found " +
-                       std::to_string(*theirs) + " in " + config.teacher +
-                       ". Give a teacher of the same classes in the same order");
-  }
-  return std::move(teacher.graph);
 }
 
 const TrainConfig* config_of(const PipelineConfig& config, std::string_view stage) {
@@ -103,28 +76,61 @@ void tell_epoch(const Session& session, const std::string& stage, std::int64_t e
   session.progress()->note(text);
 }
 
-// `floats`: of a coded net, what it was quantized from; else null.
+// The model with fewer channels and blocks, weights inherited.
+Result<graph::Graph> make_student(const Session& session, const TrainKeys& keys) {
+  graph::Graph student = session.model.graph.clone();
+  if (!keys.student_depth.empty()) {
+    CTK_TRY(const auto blocks, pruning::whole_blocks(student, batch_shapes(session.model, 1)));
+    if (blocks.size() < 2) {
+      return config_error(
+          "stages.distill.student.depth: expected a model with two blocks at least whose input and output "
+          "have one shape and add up, found " +
+          std::to_string(blocks.size()) + ". Remove depth");
+    }
+    // From behind, so that places before stay.
+    for (std::size_t i = blocks.size(); i-- > 0;) {
+      if (i % 2 == 1) pruning::remove_block(student, blocks[i]);
+    }
+  }
+  if (keys.student_width < 1) {
+    auto cut = cut_evenly(session, student, 1 - keys.student_width);
+    if (!cut) return std::move(cut).error().with_context("stages.distill.student.width");
+    student = std::move(*cut);
+  }
+  return student;
+}
+
+// `floats`: of a coded net, what it was quantized from; else null. `own_teacher`: instead of the configuration's.
 Result<graph::Graph> train_network(Session& session, const graph::Graph& net, const graph::Graph* floats,
-                                   const TrainConfig& config, const std::string& stage, std::string* notes) {
+                                   const TrainConfig& config, const std::string& stage, std::string* notes,
+                                   const graph::Graph* own_teacher = nullptr) {
   CTK_TRY(train::Trainer * trainer, train::load_trainer());
   if (!session.splits.train) return input_error("data.train: expected samples to train on, found none. Add it");
   std::optional<graph::Graph> teacher;
-  if (!config.teacher.empty()) {
-    CTK_TRY(teacher, load_teacher(session, config, "teacher"));
+  if (!config.teacher.empty() && !is_recorded(config.teacher)) {
+    CTK_TRY(teacher, load_teacher(session, config.teacher, "teacher"));
   }
   const SourceConfig& source = *session.config.train;
   CTK_TRY(auto feed, SplitFeed::open(*session.splits.train,
                                      {source.flip, source.shift, source.cutout, source.mixup, session.config.seed}));
+  if (is_recorded(config.teacher)) {
+    CTK_TRY(RecordedTeacher recorded, load_recorded(session, config.teacher, "teacher"));
+    CTK_CHECK(feed->record(std::move(recorded)));
+  }
   std::optional<SelectMetric> metric;
   if (session.splits.select) {
     CTK_TRY(metric, SelectMetric::open(session));
   }
+  const TrainKeys keys = train_keys(session.config, stage);
   train::FitTask task;
   task.student = &net;
   task.floats = floats;
-  task.teacher = teacher ? &*teacher : nullptr;
+  task.teacher = own_teacher != nullptr ? own_teacher : teacher ? &*teacher : nullptr;
+  if (task.teacher != nullptr) {
+    CTK_TRY(task.features, pair_features(net, *task.teacher, session.model.sample_shapes, keys.features, "features"));
+  }
   task.feed = feed.get();
-  task.options = options_of(session.config, config);
+  task.options = options_of(session.config, config, keys);
   const std::string key = state_key(session, net, stage), artifact = stage + "-training";
   if (auto state = session.cache.get(artifact, key)) task.resume = std::move(*state);
   task.save = [&](const std::string& state) { return session.cache.put(artifact, key, state); };
@@ -170,6 +176,12 @@ Status run_training(Session& session, const std::string& stage, const TrainConfi
     ChangedNetwork changed;
     const graph::Graph& net = is_coded ? *session.quantized : session.model.graph;
     const graph::Graph* floats = is_coded ? &session.model.graph : nullptr;
+    if (const TrainKeys keys = train_keys(session.config, stage); keys.makes_student()) {
+      CTK_TRY(const graph::Graph student, make_student(session, keys));
+      CTK_TRY(changed.graph, train_network(session, student, nullptr, config, stage, &changed.notes,
+                                           config.teacher.empty() ? &session.model.graph : nullptr));
+      return changed;
+    }
     CTK_TRY(changed.graph, train_network(session, net, floats, config, stage, &changed.notes));
     return changed;
   };
@@ -185,7 +197,10 @@ Result<graph::Graph> fine_tune(Session& session, const graph::Graph& net, const 
 
 Result<std::vector<std::string>> training_depends(const Session& session, const TrainConfig& config) {
   std::vector<std::string> depends;
-  if (!config.teacher.empty()) {
+  if (is_recorded(config.teacher)) {
+    CTK_TRY(const std::string bytes, read_text(config.teacher));
+    depends.push_back("teacher=" + Fingerprint().add(bytes).hex());
+  } else if (!config.teacher.empty()) {
     CTK_TRY(const LoadedModel teacher, load_model(config.teacher));
     depends.push_back("teacher=" + Fingerprint().add(graph::print_graph(teacher.graph)).hex());
   }
@@ -194,6 +209,11 @@ Result<std::vector<std::string>> training_depends(const Session& session, const 
 }
 
 Status require_training(const Session& session) {
+  const auto& quantize = session.config.quantize;
+  if (session.config.has_stage("quantize") && quantize && quantization::tunes_blocks(quantize->method)) {
+    if (auto trainer = train::load_trainer(); !trainer)
+      return std::move(trainer).error().with_context("stages.quantize.method: signround");
+  }
   for (const char* stage : {"distill", "prune", "finetune", "qat"}) {
     const TrainConfig* config = config_of(session.config, stage);
     if (config == nullptr) continue;
@@ -202,8 +222,20 @@ Status require_training(const Session& session) {
     if (!session.splits.train) {
       return input_error(key + ": expected samples in data.train to train on, found none. Add it");
     }
-    if (!config->teacher.empty()) {
-      CTK_CHECK(load_teacher(session, *config, key + ".teacher"));
+    const TrainKeys keys = train_keys(session.config, stage);
+    const bool is_student = keys.makes_student();
+    if (is_student) {
+      CTK_CHECK(make_student(session, keys));
+    }
+    if (is_recorded(config->teacher)) {
+      CTK_CHECK(load_recorded(session, config->teacher, key + ".teacher"));
+    } else if (!config->teacher.empty()) {
+      CTK_TRY(const graph::Graph teacher, load_teacher(session, config->teacher, key + ".teacher"));
+      CTK_CHECK(
+          pair_features(session.model.graph, teacher, session.model.sample_shapes, keys.features, key + ".features"));
+    } else if (is_student) {
+      CTK_CHECK(pair_features(session.model.graph, session.model.graph, session.model.sample_shapes, keys.features,
+                              key + ".features"));
     } else if (!session.splits.train->source->has_labels() && !session.splits.train->source->spec().text) {
       return input_error(key +
                          ": expected labels in data.train to train towards, found none. Give `labels:`, or a "

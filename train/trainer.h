@@ -28,7 +28,19 @@ enum class Schedule { cosine, step, constant };
 struct LossOptions {
   double temperature = 4, alpha = 0.9;
   double label_smoothing = 0;
+  // Added: feature_weight * mean over the task's pairs of features of
+  //   mse: squared difference of student (through a learned linear map over channels where these differ in number) and
+  //     teacher, over the teacher's mean square;
+  //   attention: of maps a = mean over channels of squares, a / |a| a sample, the squared difference summed over
+  //   places.
+  double feature_weight = 1;
+  bool feature_attention = false;
 };
+
+// Ranges of activations in a network of codes. Zero points stay.
+//   fixed: as calibrated. learned: their scales are trained by what rounding and clipping cost (Esser et al., LSQ,
+//   2020). clipped: by what lies outside alone (Choi et al., PACT, 2018, without its decay).
+enum class Ranges { fixed, learned, clipped };
 
 struct FitOptions {
   LossOptions loss;
@@ -46,6 +58,11 @@ struct FitOptions {
   // A convolution whose own normalization was folded away trains badly: give each one a batch normalization that starts
   // as the identity, and fold it back at the end.
   bool batch_norm = true;
+  Ranges ranges = Ranges::fixed;
+  // Instead of all parameters, for each matrix W of a product a low-rank difference of this rank is trained, U V with
+  // U [d0, rank] from 0 and V [rank, d1] drawn with variance 1 / d1, and added to W at the end (in front of rounding
+  // where it has codes). 0: everything is trained. Source: Hu et al., LoRA, 2021.
+  std::int64_t lora_rank = 0;
   std::uint64_t seed = 0;
   int threads = 1;
   std::int64_t save_every = 200;  // steps between two saved states
@@ -61,6 +78,8 @@ class Feed {
     // none.
     std::vector<std::int64_t> other_labels = {};
     double share = 1;
+    // What a teacher that is not there said, [rows, classes], as logits; undefined: nothing was recorded.
+    Tensor teacher = {};
   };
   virtual ~Feed() = default;
   virtual std::size_t count() const = 0;
@@ -80,6 +99,12 @@ struct EpochRow {
   double seconds = 0;
 };
 
+// Values [batch, channels, places...], or [batch, tokens, channels], [batch, channels]; both of the same batch and
+// places.
+struct FeaturePair {
+  graph::ValueId student, teacher;
+};
+
 struct FitTask {
   const graph::Graph* student = nullptr;
   // Of a student with codes: the network it was quantized from, whose weights are where training starts as far as they
@@ -94,7 +119,8 @@ struct FitTask {
   std::function<Status(const Progress&)> on_step = {};
   // Keeps a state that `resume` brings back. Empty: none are kept.
   std::function<Status(const std::string&)> save = {};
-  std::string resume = {};  // a state saved by the same task; empty: from the start
+  std::string resume = {};                 // a state saved by the same task; empty: from the start
+  std::vector<FeaturePair> features = {};  // with a teacher; tokens without a label do not count
 };
 
 struct FitResult {
@@ -102,6 +128,30 @@ struct FitResult {
   std::vector<EpochRow> epochs;
   double score_before = 0, score = 0;
   std::int64_t best_epoch = -1;  // -1: the start was never beaten
+};
+
+// Rounding of one block's weights. Codes move by one step at most, scales by a quarter, so that the block's outputs
+// come near `targets`: least sum of squared differences over the batches that are not held out.
+struct BlockTask {
+  const graph::Graph* block = nullptr;   // with codes and notes; inputs need no types of their own
+  const graph::Graph* floats = nullptr;  // weights the codes were made of, by name; may be null
+  std::vector<std::string> weights;      // values with integer codes that may move; others stay
+  // [batch][input], as graph::Executor::run() takes them, and [batch][which of `compared`], float32.
+  std::vector<std::vector<Tensor>> inputs, targets;
+  std::vector<std::size_t> compared;  // outputs of the block that have targets
+  std::size_t held_out = 0;           // the last so many batches are judged on and not trained on; 0: all are both
+  std::size_t per_step = 1;           // batches a step sees
+  std::int64_t steps = 200;
+  std::uint64_t seed = 0;
+  int threads = 1;
+  std::function<Status(std::int64_t step)> on_step = {};
+};
+
+struct BlockResult {
+  graph::Graph block;  // the state that was best on held-out batches, the start among them
+  // Squared error of the outputs over the targets' own squares, on held-out batches.
+  double error_before = 0, error = 0;
+  std::int64_t best_step = 0;  // 0: the start was never beaten
 };
 
 // One graph made differentiable, for checks. Inputs as graph::Executor::run() takes them.
@@ -138,6 +188,8 @@ class Trainer {
   // Errors: config (numbers that make no sense; a loss that is no number: names epoch, step and learning rate), input
   // (graphs that do not fit each other or the labels, too few samples), and those of the task's functions.
   virtual Result<FitResult> fit(const FitTask& task) = 0;
+  // Errors: input (nothing to move, sizes that do not fit, values that are no numbers), and those of on_step.
+  virtual Result<BlockResult> tune_block(const BlockTask& task) = 0;
 };
 
 }  // namespace ctk::train

@@ -9,7 +9,7 @@ namespace {
 
 constexpr const char* kRemedy =
     ". Run `make trainer`, which fetches LibTorch and builds the module, or leave out distill, prune's finetune, "
-    "finetune and qat";
+    "finetune, qat and method signround";
 
 // LibTorch's OpenMP threads wait by spinning unless told otherwise, which beside one busy process makes a step ten
 // times as long. Told while the library is loaded, and only when the user has not.

@@ -12,6 +12,8 @@ namespace {
 constexpr std::array kQuantizers{
     Quantizer{"rtn", "round to nearest, scales fitted to squared error", false, quantize_rtn},
     Quantizer{"gptq", "outputs kept on calibration data, layer after layer", true, quantize_by_gptq},
+    Quantizer{"signround", "gptq's codes and scales, then tuned on the outputs of whole blocks (needs `make trainer`)",
+              true, quantize_by_gptq},
 };
 
 }  // namespace

@@ -135,7 +135,7 @@ Status Stream::advance(std::size_t next) {
 }
 
 std::set<ValueId> Stream::read_from(std::size_t place) const {
-  std::set<ValueId> needed;
+  std::set<ValueId> needed(graph_.outputs().begin(), graph_.outputs().end());
   for (std::size_t i = place; i < graph_.order().size(); ++i) {
     for (ValueId input : graph_.node(graph_.order()[i]).inputs) needed.insert(input);
   }

@@ -228,7 +228,7 @@ TEST(Config, PruneTakesOneAimThatLeavesSomething) {
   EXPECT_TRUE(require_available(*pruned));
   EXPECT_EQ(pruned->prune->round_to, 8);
   EXPECT_FALSE(pruned->prune->repair.has_value());
-  EXPECT_SAYS(refusal(with_prune("method: l1")), "expected macs (share kept) or pruning_ratio");
+  EXPECT_SAYS(refusal(with_prune("method: l1")), "expected macs (share kept), pruning_ratio");
   EXPECT_SAYS(refusal(with_prune("macs: 0.5, pruning_ratio: 0.5")), "expected either macs or pruning_ratio");
   EXPECT_SAYS(refusal(with_prune("pruning_ratio: 1")), "expected a share below 1");
   EXPECT_SAYS(refusal(with_prune("macs: 0.5, ratios: fair")), "expected auto, uniform, global or sensitivity");

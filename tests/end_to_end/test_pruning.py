@@ -179,7 +179,9 @@ def test_b069_no_layer_is_emptied_and_widths_are_multiples(job):
     ({"pruning_ratio": 1}, ["pruning_ratio", "below 1", '"1"']),
     ({"macs": 0.5, "max_ratio": 1}, ["max_ratio", "below 1"]),
     ({"macs": 0.001}, ["macs", "expected at least", "0.001", "max_ratio"]),
-    ({}, ["macs", "pruning_ratio", "neither"]),
+    ({}, ["macs", "pruning_ratio", "blocks", "found none"]),
+    ({"blocks": 1}, ["data.calibrate"]),
+    ({"macs": 0.5, "iterations": 3}, ["stages[0].prune.iterations", "finetune", '"3"']),
     ({"macs": 0.5, "pruning_ratio": 0.5}, ["either macs or pruning_ratio"]),
     ({"macs": 0.5, "ignore": ["conv9"]}, ["stages.prune.ignore", "conv9", "conv1"]),
     ({"macs": 0.5, "targets": ["re:nothing.*"]}, ["stages.prune.targets", "re:nothing"]),
@@ -282,3 +284,54 @@ def test_a_network_of_smaller_activations_is_compared_batch_by_batch(job):
     outcome = job.run()
     assert outcome.code == 0, outcome.err
     assert job.report()["metric"]["final"] >= 0
+
+
+def residual_chain(scales):
+    """Conv 3 -> 8, then for each scale a residual block whose branch is so large, then mean and head."""
+    nodes, weights = [conv("stem", "x"), node("Relu", ["stem"], ["h0"])], conv_weights(stem=(8, 3, 1, 1))
+    for i, scale in enumerate(scales):
+        nodes += [conv(f"a{i}", f"h{i}"), node("Relu", [f"a{i}"], [f"r{i}"]), conv(f"b{i}", f"r{i}"),
+                  node("Add", [f"b{i}", f"h{i}"], [f"s{i}"]), node("Relu", [f"s{i}"], [f"h{i + 1}"])]
+        weights |= conv_weights(**{f"a{i}": (8, 8, 1, 1), f"b{i}": (8, 8, 1, 1)})
+        weights[f"b{i}.w"] = weights[f"b{i}.w"] * np.float32(scale)
+        weights[f"b{i}.b"] = weights[f"b{i}.b"] * np.float32(scale)
+    nodes += [node("GlobalAveragePool", [f"h{len(scales)}"], ["g"]), node("Flatten", ["g"], ["f"]), node("Gemm", ["f", "head"], ["y"], transB=1)]
+    weights["head"] = gaussian(4, 8, seed=90)
+    return model_of(nodes, IMAGE, {"y": (["N", 4], F32)}, weights)
+
+
+def test_b070_whole_blocks_go_least_first_and_the_rest_is_as_it_was(job):
+    got = cut(job, residual_chain([1, 0.01, 1, 0.02]), {"blocks": 2}, data=True)
+    names = {n.name for n in got.graph.node if n.op_type == "Conv"}
+    assert names == {"stem", "a0", "b0", "a2", "b2"}
+    rows = [row for row in job.report()["pruned"] if row["kept"] == 0]
+    assert [row["name"] for row in rows] == ["a1", "a3"] and all("whole block" in row["reason"] for row in rows)
+    reference = residual_chain([1, 0, 1, 0])   # the same without what those two add
+    expect_same(got, reference, (4, 3, 6, 6))
+
+
+def test_more_blocks_than_can_go_are_refused_before_any_work(job):
+    job.write(residual_chain([1, 1]), {"x": gaussian(64, 3, 6, 6)})
+    job.pipeline(stages=[{"prune": {"blocks": 3}}, {"export": {"formats": ["onnx"]}}], calibrate={"samples": 32})
+    outcome = job.run()
+    assert outcome.code == 2
+    assert 'stages.prune.blocks: expected at most 2, the blocks whose input and output have one shape and add up, found "3"' in outcome.error
+    assert not job.output.exists()
+
+
+def test_a_latency_is_an_aim_that_is_measured(job):
+    model = model_of([conv("a", "x", pads=[1] * 4), node("Relu", ["a"], ["r"]), conv("b", "r", "y", pads=[1] * 4)], {"x": (["N", 3, 24, 24], F32)},
+                     {"y": (["N", 8, 24, 24], F32)}, conv_weights(a=(96, 3, 3, 3), b=(8, 96, 3, 3)))
+    job.write(model, {"x": gaussian(16, 3, 24, 24)})
+    job.pipeline(stages=[{"prune": {"latency": "70 %", "ratios": "uniform"}}, {"export": {"formats": ["onnx"]}}])
+    outcome = job.run()
+    assert outcome.code == 0, outcome.err
+    row = next(row for row in job.report()["pruned"] if row["name"] == "a")
+    assert row["units"] == 96 and 8 <= row["kept"] < 96, row
+    job.pipeline(stages=[{"prune": {"latency": "1 %", "max_ratio": 0.5, "ratios": "uniform"}}, {"export": {"formats": ["onnx"]}}], output="other")
+    outcome = job.run()
+    assert outcome.code == 2
+    assert "stages.prune.latency: expected at least" in outcome.error and 'found "1 %"' in outcome.error
+    job.pipeline(stages=[{"prune": {"latency": "50 %", "macs": 0.5}}, {"export": {"formats": ["onnx"]}}])
+    outcome = job.run()
+    assert outcome.code == 2 and "stages[0].prune.latency: expected one aim" in outcome.error

@@ -75,3 +75,19 @@ def test_qat_without_quantize_is_refused(job):
     outcome = job.run()
     assert outcome.code == CONFIG
     assert 'stages[0].qat: expected a stage "quantize" before it, found none' in outcome.error
+
+
+@pytest.mark.parametrize("ranges", ["learned", "clipped"])
+def test_ranges_of_activations_are_trained_along(job, trainer, ranges):  # noqa: F811
+    """Ranges of the extremes of few samples: other scales come out, and the files still say one network."""
+    outcomes = {}
+    for kind in ("fixed", ranges):
+        training(job, chain("w4a8_c", {"qat": {**QAT["qat"], "ranges": kind}}), output=kind)
+        outcome = job.run()
+        assert outcome.code == 0, outcome.err
+        model = onnx.load(job.folder / kind / "model_qdq.onnx")
+        report = json.loads((job.folder / kind / "report.json").read_text())
+        assert report["metric"]["final"] > 0.9
+        outcomes[kind] = [i for i in model.graph.initializer if "scale" in i.name and not i.dims]
+    fixed, trained = ({i.name: onnx.numpy_helper.to_array(i).item() for i in outcomes[kind]} for kind in ("fixed", ranges))
+    assert set(fixed) == set(trained) and any(fixed[name] != trained[name] for name in fixed)

@@ -234,3 +234,110 @@ def test_one_epoch_with_a_teacher_mends_a_perturbed_resnet20(job, trainer, share
     report = job.report()
     print(report["metric"], report["stages"][0])
     assert report["metric"]["final"] > report["metric"]["baseline"] + 0.02
+
+
+def recorded(job, arrays, teacher="teacher.npz", **keys):
+    training(job, [{"distill": {"teacher": teacher, "epochs": 6, "batch_size": 32, "learning_rate": 0.1, **keys}}, EXPORT, VALIDATE])
+    np.savez(job.folder / "teacher.npz", **arrays)
+    config = json.loads((job.folder / "pipeline.yaml").read_text())
+    del config["data"]["train"]["labels"]
+    config["data"]["train"].update({"skip": 64, "samples": 448})   # row 64 of the file has row 64 of the record
+    (job.folder / "pipeline.yaml").write_text(json.dumps(config))
+    return job.run()
+
+
+@pytest.mark.parametrize("form", ["probabilities", "logits", "labels"])
+def test_what_a_teacher_said_is_enough_to_learn_from(job, trainer, form):
+    """Without labels of its own data.train has nothing else to learn from."""
+    y = columns(640)["y"]
+    said = np.full((640, 4), 0.02, np.float32)
+    said[np.arange(640), y] = 0.94
+    outcome = recorded(job, {form: y if form == "labels" else np.log(said) if form == "logits" else said}, temperature=1)
+    assert outcome.code == 0, outcome.err
+    metric = job.report()["metric"]
+    assert metric["final"] > metric["baseline"] + 0.35, metric
+
+
+@pytest.mark.parametrize("arrays, words", [
+    ({"other": np.zeros(4)}, 'expected an array "logits", "probabilities" or "labels", found none of them'),
+    ({"logits": np.zeros((100, 4), np.float32)}, "expected a row for each of the 512 that data.train reads of its file, found 100"),
+    ({"logits": np.zeros((640, 6), np.float32)}, "expected [rows, 4], found [640,6]"),
+    ({"probabilities": np.full((640, 4), 1.5, np.float32)}, 'expected probabilities from 0 to 1, found "1.5'),
+    ({"labels": np.full(640, 4)}, 'expected labels from 0 to below 4, found "4"'),
+])
+def test_records_that_do_not_fit_are_refused_before_work(job, trainer, arrays, words):
+    outcome = recorded(job, arrays)
+    assert outcome.code == INPUT and "distill ..." not in outcome.err
+    assert words in outcome.error, outcome.error
+
+
+def test_features_of_a_teacher_pull_the_students(job, trainer):
+    """Of other weights; the written network holds what it held and no more."""
+    training(job, [{"distill": {"teacher": "teacher.onnx", "epochs": 4, "batch_size": 32, "learning_rate": 0.05,
+                                "features": ["auto"], "feature_weight": 2}}, EXPORT, VALIDATE])
+    teacher = small_cnn(seed=9)
+    onnx.save(teacher, job.folder / "teacher.onnx")
+    outcome = job.run()
+    assert outcome.code == 0, outcome.err
+    losses = [float(x) for x in re.findall(r"loss (\d+\.\d+)", outcome.err)]
+    assert losses[-1] < 0.7 * losses[0], losses
+    names = {i.name for i in onnx.load(job.output / "model.onnx").graph.initializer}
+    assert names == {"w1", "b1", "w2", "b2", "w3", "b3"}
+
+
+@pytest.mark.parametrize("features, words", [
+    (["s = nothing"], 'stages.distill.features: expected a value or node of the teacher, found "nothing"'),
+    (["s = g"], "expected values of the same places, channels aside, found [1,8,8,8] and [1,8,1,1]"),
+    (["s"], 'expected "student value = teacher value" or auto alone, found "s"'),
+])
+def test_feature_pairs_that_do_not_exist_are_refused_before_work(job, trainer, features, words):
+    training(job, [{"distill": {"teacher": "teacher.onnx", "features": features}}, EXPORT])
+    onnx.save(small_cnn(seed=9), job.folder / "teacher.onnx")
+    outcome = job.run()
+    assert outcome.code == CONFIG and "distill ..." not in outcome.err
+    assert words in outcome.error, outcome.error
+
+
+def trained(job):
+    """A model that knows the task, beside the pipeline: trained.onnx."""
+    training(job, [{"finetune": {"epochs": 8, "batch_size": 32, "learning_rate": 0.1}}, {"export": {"formats": ["onnx"]}}])
+    assert job.run().code == 0
+    shutil.copy2(job.output / "model.onnx", job.folder / "trained.onnx")
+
+
+def test_a_student_is_made_from_the_teacher(job, trainer):
+    trained(job)
+    training(job, [{"distill": {"student": {"width": 0.5}, "epochs": 8, "batch_size": 32, "learning_rate": 0.1}}, EXPORT, VALIDATE],
+             model="trained.onnx")
+    outcome = job.run("--output", job.folder / "small")
+    assert outcome.code == 0, outcome.err
+    weights = {i.name: numpy_helper.to_array(i).shape for i in onnx.load(job.folder / "small" / "model.onnx").graph.initializer}
+    assert weights["w1"] == (4, 3, 3, 3) and weights["w2"] == (4, 4, 3, 3) and weights["w3"] == (4, 4)
+    metric = json.loads((job.folder / "small" / "report.json").read_text())["metric"]
+    assert metric["final"] > 0.5, metric   # of four classes; four channels know less than eight
+
+
+def test_a_distillation_without_anybody_to_learn_from_is_refused(job):
+    training(job, [{"distill": {"epochs": 1}}, EXPORT])
+    outcome = job.run()
+    assert outcome.code == CONFIG
+    assert 'stages[0].distill: expected a teacher, found none. Add the key "teacher", or "student: {width: 0.5}"' in outcome.error
+    training(job, [{"distill": {"student": {"depth": "every_second"}}}, EXPORT])
+    outcome = job.run()
+    assert outcome.code == CONFIG
+    assert "stages.distill.student.depth: expected a model with two blocks at least" in outcome.error
+
+
+def test_pruning_in_rounds_trains_between_them_and_meets_the_aim(job, trainer):
+    prune = {"macs": 0.5, "round_to": 1, "iterations": 3, "ratios": "uniform",
+             "finetune": {"epochs": 2, "batch_size": 32, "learning_rate": 0.05}}
+    trained(job)
+    training(job, [{"prune": prune}, EXPORT, VALIDATE], model="trained.onnx")
+    outcome = job.run("--output", job.folder / "small")
+    assert outcome.code == 0, outcome.err
+    assert len(re.findall(r"prune: epoch 2", outcome.err)) == 3, outcome.err
+    report = json.loads((job.folder / "small" / "report.json").read_text())
+    assert 0.3 < report["stages"][0]["macs"] / report["model"]["macs"] <= 0.5
+    kept = {row["name"]: (row["units"], row["kept"]) for row in report["pruned"]}
+    assert kept["conv1"][0] == 8 and kept["conv1"][1] < 8   # units as before the first round
+    assert report["metric"]["final"] > 0.5

@@ -28,8 +28,14 @@ graph::Graph coded_linear(const std::vector<std::int8_t>& codes, const Floats& s
 // The one sample [1] of label 0.
 class OneSample final : public train::Feed {
  public:
+  explicit OneSample(float value = 1) : value_(value) {}
   std::size_t count() const override { return 1; }
-  Result<Batch> read(std::span<const std::size_t>, std::int64_t) override { return Batch{{floats({1, 1}, {1})}, {0}}; }
+  Result<Batch> read(std::span<const std::size_t>, std::int64_t) override {
+    return Batch{{floats({1, 1}, {value_})}, {0}};
+  }
+
+ private:
+  float value_;
 };
 
 // Pictures of alternating classes.
@@ -70,6 +76,60 @@ TEST(FakeQuant, OneStepMovesCodesAndScalesAsWorkedByHand) {
   EXPECT_NEAR(moved.scales[0], 0.495117f, 1e-6f);
   EXPECT_EQ(moved.scales[1], 0.5f);
   EXPECT_EQ(moved.method, "qat");
+}
+
+// Input x noted with scale 0.1 and zero point 0, weights 1 and 0.5. x = 1.04: place 10.4, code 10, value 1; logits 1
+// and 0.5, their gradient -1 / (1 + e^0.5) = -0.377541 and 0.377541, so the value's is -0.377541 + 0.188770 =
+// -0.188770. Inside the range d value / d scale = 10 - 10.4 = -0.4, times 1 / sqrt(255) = 0.062622: 0.0047285. One
+// Nesterov step of 1.9 * 0.1 ends at 0.0991016. By clipping alone the scale stays. x = 30: place 300, code 255: d value
+// / d scale = 255 either way; logits 25.5 and 12.75 have gradients of -2.9e-6 and 2.9e-6: next to nothing moves, but
+// upwards.
+TEST(FakeQuant, RangesMoveAsWorkedByHand) {
+  CTK_NEED_TRAINER(trainer);
+  graph::Graph coded = coded_linear({2, 1}, {0.5f, 0.5f}, 1);
+  const graph::ValueId x = coded.inputs()[0];
+  coded.value(x).activation_quant = ActivationQuant{0.1f, 0};
+  const auto scale_after = [&](train::Ranges ranges, float value, double rate) {
+    graph::Graph real = coded.clone();
+    const graph::ValueId w = *real.find_value("w");
+    real.value(w).quantized.reset();
+    real.value(w).constant = floats({2, 1}, {1, 0.5f});
+    OneSample feed(value);
+    train::FitTask task{&coded, &real, nullptr, &feed, {}};
+    task.options.learning_rate = rate;
+    task.options.schedule = train::Schedule::constant;
+    task.options.ranges = ranges;
+    const auto result = trainer->fit(task);
+    EXPECT_TRUE(result) << result.error().message;
+    return result ? result->graph.value(x).activation_quant->scale : 0;
+  };
+  EXPECT_NEAR(scale_after(train::Ranges::learned, 1.04f, 0.1), 0.0991016f, 1e-6f);
+  EXPECT_EQ(scale_after(train::Ranges::clipped, 1.04f, 0.1), 0.1f);
+  EXPECT_EQ(scale_after(train::Ranges::fixed, 1.04f, 0.1), 0.1f);
+  EXPECT_GT(scale_after(train::Ranges::clipped, 30, 100), 0.1f);
+  EXPECT_GT(scale_after(train::Ranges::learned, 30, 100), 0.1f);
+}
+
+// A pool hands codes on: its output keeps its input's scale.
+TEST(FakeQuant, ValuesThatShareCodesKeepOneRange) {
+  CTK_NEED_TRAINER(trainer);
+  GraphBuilder b;
+  const auto x = b.input("x", {-1, 1, 2, 2});
+  const auto pooled = b.node("MaxPool", {x}, "pooled", {{"kernel_shape", Ints{2, 2}}});
+  const auto flat = b.node("Flatten", {pooled}, "flat");
+  b.output(b.node("Gemm", {flat, b.constant("w", floats({2, 1}, {1, 0.5f}))}, "y", {{"transB", std::int64_t{1}}}));
+  for (graph::ValueId id : {x, pooled, flat}) b.graph.value(id).activation_quant = ActivationQuant{0.1f, 0};
+  Pictures feed(varied({16, 1, 2, 2}, 4));
+  train::FitTask task{&b.graph, &b.graph, nullptr, &feed, {}};
+  task.options.learning_rate = 0.1;
+  task.options.batch_size = 16;
+  task.options.ranges = train::Ranges::learned;
+  const auto result = trainer->fit(task);
+  ASSERT_TRUE(result) << result.error().message;
+  const float scale = result->graph.value(x).activation_quant->scale;
+  EXPECT_NE(scale, 0.1f);
+  EXPECT_EQ(result->graph.value(pooled).activation_quant->scale, scale);
+  EXPECT_EQ(result->graph.value(flat).activation_quant->scale, scale);
 }
 
 // What the quantizer chose stays until something moves it, whatever the floats would round to.

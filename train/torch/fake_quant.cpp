@@ -28,6 +28,19 @@ at::Tensor rounded_activation(const at::Tensor& x, const ActivationQuant& quant)
   return at::fake_quantize_per_tensor_affine(x, quant.scale, quant.zero_point, 0, 255);
 }
 
+at::Tensor rounded_activation(const at::Tensor& x, const at::Tensor& scale, std::uint8_t zero_point, bool clips_only) {
+  const double slope = 1 / std::sqrt(std::max(1.0, static_cast<double>(x.numel()) * 255));
+  const at::Tensor slowed = scale * slope;
+  const at::Tensor s = at::clamp_min(slowed + (scale - slowed).detach(), static_cast<double>(kLeastRange));
+  const at::Tensor fixed = s.detach();
+  const double zero = zero_point;
+  const at::Tensor place = (clips_only ? x / fixed : x / s) + zero;
+  const at::Tensor inside = at::clamp(place, 0, 255);
+  const at::Tensor code = straight_through(inside, at::round(inside)) - zero;
+  if (!clips_only) return code * s;
+  return at::where(at::logical_and(place.ge(0), place.le(255)), code * fixed, code.detach() * s);
+}
+
 CodedWeight::CodedWeight(std::shared_ptr<const QuantTensor> source, const Tensor* floats) : source_(std::move(source)) {
   const at::Tensor own = to_torch(dequantize(*source_));
   const Shape& shape = source_->codes.shape();
@@ -70,17 +83,26 @@ at::Tensor CodedWeight::safe_scales() const {
   return has_half_scales_ ? straight_through(s, to_half_and_back(s)) : s;
 }
 
-at::Tensor CodedWeight::places() const {
-  const at::Tensor v = weight / safe_scales().index_select(0, index_).reshape(weight.sizes());
+at::Tensor CodedWeight::places(const at::Tensor& more) const {
+  const at::Tensor v =
+      (more.defined() ? weight + more : weight) / safe_scales().index_select(0, index_).reshape(weight.sizes());
   return zeros_.defined() ? v + zeros_ : v;
 }
 
-at::Tensor CodedWeight::value() const {
-  if (!scales.defined()) return straight_through(weight, to_half_and_back(weight));
-  const at::Tensor inside = at::clamp(places(), low_, high_);
+at::Tensor CodedWeight::value(const at::Tensor& more) const {
+  if (!scales.defined()) {
+    const at::Tensor whole = more.defined() ? weight + more : weight;
+    return straight_through(whole, to_half_and_back(whole));
+  }
+  const at::Tensor inside = at::clamp(places(more), low_, high_);
   at::Tensor code = straight_through(inside, at::round(inside));
   if (zeros_.defined()) code = code - zeros_;
   return code * safe_scales().index_select(0, index_).reshape(weight.sizes());
+}
+
+at::Tensor CodedWeight::steps() const {
+  const at::NoGradGuard no_gradient;
+  return scales.abs().index_select(0, index_).reshape(weight.sizes());
 }
 
 bool CodedWeight::has_row_scales() const {
@@ -93,15 +115,16 @@ void CodedWeight::divide_rows(const at::Tensor& divisor) {
   scales.copy_((scales.to(at::kDouble).reshape({weight.size(0), -1}) / divisor.reshape({-1, 1})).reshape(-1));
 }
 
-Result<std::shared_ptr<const QuantTensor>> CodedWeight::quantized(const at::Tensor& factor) const {
+Result<std::shared_ptr<const QuantTensor>> CodedWeight::quantized(const at::Tensor& factor,
+                                                                  const at::Tensor& more) const {
   const at::NoGradGuard no_gradient;
   QuantTensor result = *source_;
   result.method = "qat";
   if (!scales.defined()) {
-    CTK_TRY(result.codes, from_torch(weight.to(at::kHalf)));
+    CTK_TRY(result.codes, from_torch((more.defined() ? weight + more : weight).to(at::kHalf)));
     return std::make_shared<const QuantTensor>(std::move(result));
   }
-  const at::Tensor codes = at::round(at::clamp(places(), low_, high_)).to(at::kChar).contiguous();
+  const at::Tensor codes = at::round(at::clamp(places(more), low_, high_)).to(at::kChar).contiguous();
   const auto* values = codes.const_data_ptr<std::int8_t>();
   result.codes = pack_codes(source_->codes.shape(), {values, static_cast<std::size_t>(codes.numel())},
                             source_->scheme.weight_bits);

@@ -8,6 +8,7 @@
 
 #include "core/printable.h"
 #include "core/random.h"
+#include "train/torch/features.h"
 #include "train/torch/losses.h"
 #include "train/torch/optimizer.h"
 #include "train/torch/state.h"
@@ -99,12 +100,20 @@ class Fit {
     batches_ = static_cast<std::int64_t>(task_.feed->count() / batch_);
     updates_ = (batches_ + options_.accumulate - 1) / options_.accumulate;
     if (task_.floats == nullptr) CTK_CHECK(refuse_codes(*task_.student));
-    CTK_TRY(student_, TorchGraph::create(*task_.student, true, task_.floats));
+    CTK_TRY(student_, TorchGraph::create(*task_.student, true, task_.floats, options_.ranges));
     if (student_->parameters().empty()) {
       return input_error("expected a network with weights to train, found none. Leave the stage out");
     }
+    if (options_.lora_rank > 0) CTK_CHECK(student_->adapt(options_.lora_rank, options_.seed));
     if (task_.teacher != nullptr) {
       CTK_TRY(teacher_, TorchGraph::create(*task_.teacher, false));
+    }
+    if (teacher_ && !task_.features.empty()) {
+      features_.emplace(options_.loss.feature_attention, options_.seed);
+      std::vector<graph::ValueId> mine, theirs;
+      for (const FeaturePair& pair : task_.features) mine.push_back(pair.student), theirs.push_back(pair.teacher);
+      student_->watch(std::move(mine));
+      teacher_->watch(std::move(theirs));
     }
     std::vector<std::vector<at::Tensor>> first;
     for (std::size_t i = 0; i < std::min<std::size_t>(kNormBatches, task_.feed->count() / part_); ++i) {
@@ -112,7 +121,7 @@ class Fit {
       if (i == 0) CTK_CHECK(check_fit(example));
       first.push_back(std::move(example.inputs));
     }
-    if (options_.batch_norm) CTK_CHECK(student_->renew_norms(first));
+    if (options_.batch_norm && options_.lora_rank == 0) CTK_CHECK(student_->renew_norms(first));
     if (!student_->buffers().empty() && part_ < kLeastForNorms && options_.batch_norm) {
       return input_error("batch normalization: expected at least " + std::to_string(kLeastForNorms) +
                          " samples a batch, found " + std::to_string(part_) + " of " +
@@ -129,7 +138,8 @@ class Fit {
     std::vector<at::Tensor> inputs;
     at::Tensor labels;  // undefined: none
     at::Tensor other_labels;
-    double share = 1;  // of labels, beside other_labels
+    double share = 1;    // of labels, beside other_labels
+    at::Tensor teacher;  // recorded rows; undefined: none
   };
 
   // The part_ samples from `first` on, in an epoch's order.
@@ -147,6 +157,7 @@ class Fit {
       example.other_labels = at::tensor(batch.other_labels, at::kLong);
       example.share = batch.share;
     }
+    if (batch.teacher.is_defined()) example.teacher = to_torch(batch.teacher);
     return example;
   }
 
@@ -154,28 +165,32 @@ class Fit {
   Status check_fit(const Example& example) {
     const at::NoGradGuard no_gradient;
     CTK_TRY(const Outputs mine, student_->run(example.inputs, false));
-    at::Tensor theirs;
+    at::Tensor theirs = example.teacher;
     if (teacher_) {
       auto outputs = teacher_->run(example.inputs, false);
       if (!outputs) return std::move(outputs).error().with_context("teacher");
       theirs = rows_of((*outputs)[0]);
     }
-    return check_loss(rows_of(mine[0]), theirs, example.labels, options_.loss);
+    CTK_CHECK(check_loss(rows_of(mine[0]), theirs, example.labels, options_.loss));
+    if (!features_) return {};
+    return features_->prepare(student_->watched(), teacher_->watched(), student_->parameters());
   }
 
   // One part's loss, its gradient added to what is there, divided by `share`.
   Result<double> add_gradient(const Example& example, std::size_t share) {
-    at::Tensor target;
+    at::Tensor target = example.teacher;
+    std::vector<at::Tensor> wanted;  // features
     if (teacher_) {
       const at::NoGradGuard no_gradient;
       CTK_TRY(const Outputs outputs, teacher_->run(example.inputs, false));
       target = rows_of(outputs[0]);
+      wanted = teacher_->watched();
     }
     CTK_TRY(const Outputs outputs, student_->run(example.inputs, options_.batch_norm));
     const at::Tensor logits = rows_of(outputs[0]);
-    at::Tensor loss = loss_of(logits, target, example.labels, options_.loss);
-    if (example.other_labels.defined()) {  // the teacher's part is the same in both
-      loss = example.share * loss + (1 - example.share) * loss_of(logits, target, example.other_labels, options_.loss);
+    at::Tensor loss = loss_of(logits, target, example.labels, options_.loss, example.other_labels, example.share);
+    if (features_) {
+      loss = loss + options_.loss.feature_weight * features_->loss(student_->watched(), wanted, example.labels);
     }
     (share == 1 ? loss : loss / static_cast<double>(share)).backward();
     return loss.item().toDouble();
@@ -318,6 +333,7 @@ class Fit {
   const FitTask& task_;
   const FitOptions& options_;
   std::unique_ptr<TorchGraph> student_, teacher_;
+  std::optional<FeatureLoss> features_;
   std::optional<ParameterStep> step_;
   std::size_t batch_ = 0, part_ = 0;        // samples a batch, and at a time
   std::int64_t batches_ = 0, updates_ = 0;  // of one epoch

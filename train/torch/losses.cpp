@@ -27,18 +27,20 @@ at::Tensor rows_of(const at::Tensor& output) {
 }
 
 at::Tensor loss_of(const at::Tensor& logits, const at::Tensor& teacher, const at::Tensor& labels,
-                   const LossOptions& options) {
-  at::Tensor z = logits, t = teacher, y = labels;
+                   const LossOptions& options, const at::Tensor& other_labels, double share) {
+  at::Tensor z = logits, t = teacher, y = labels, other = other_labels;
   if (y.defined() && y.lt(0).any().item().toBool()) {
     const at::Tensor counted = at::nonzero(y.ge(0)).reshape(-1);
     z = z.index_select(0, counted);
     y = y.index_select(0, counted);
+    if (other.defined()) other = other.index_select(0, counted);
     if (t.defined()) t = t.index_select(0, counted);
   }
   if (z.size(0) == 0) return logits.sum() * 0;
-  const auto hard = [&] {
-    return at::cross_entropy_loss(z, y, {}, at::Reduction::Mean, -100, options.label_smoothing);
+  const auto towards = [&](const at::Tensor& classes) {
+    return at::cross_entropy_loss(z, classes, {}, at::Reduction::Mean, -100, options.label_smoothing);
   };
+  const auto hard = [&] { return other.defined() ? share * towards(y) + (1 - share) * towards(other) : towards(y); };
   if (!t.defined()) return hard();
   const at::Tensor soft = soft_loss(z, t, options.temperature);
   if (!y.defined()) return soft;

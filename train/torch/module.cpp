@@ -9,6 +9,7 @@
 #include "train/torch/losses.h"
 #include "train/torch/tensors.h"
 #include "train/torch/torch_graph.h"
+#include "train/torch/tune_block.h"
 #include "train/trainer_loader.h"
 
 namespace ctk::train {
@@ -107,6 +108,14 @@ class TorchTrainer final : public Trainer {
       at::set_num_threads(task.options.threads);
       const HeldMemory held;
       return train::fit(task);
+    });
+  }
+
+  Result<BlockResult> tune_block(const BlockTask& task) override {
+    return guarded([&] {
+      at::set_num_threads(task.threads);
+      const HeldMemory held;
+      return train::tune_block(task);
     });
   }
 };

@@ -31,8 +31,10 @@ double learning_rate_at(const FitOptions& options, std::int64_t at, std::int64_t
 ParameterStep::ParameterStep(std::vector<Parameter>& parameters, const FitOptions& options)
     : parameters_(parameters), options_(options) {
   for (const Parameter& parameter : parameters_) {
-    first_.push_back(at::zeros_like(parameter.value));
-    if (options_.optimizer != Optimizer::sgd) second_.push_back(at::zeros_like(parameter.value));
+    // What is frozen has nothing to remember.
+    const at::Tensor zeros = parameter.value.requires_grad() ? at::zeros_like(parameter.value) : at::zeros({0});
+    first_.push_back(zeros);
+    if (options_.optimizer != Optimizer::sgd) second_.push_back(zeros.clone());
   }
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/printable.h"
+#include "core/random.h"
 #include "train/torch/tensors.h"
 
 namespace ctk::train {
@@ -59,7 +60,8 @@ std::string where(const Graph& graph, NodeId id) {
 
 }  // namespace
 
-Result<std::unique_ptr<TorchGraph>> TorchGraph::create(const Graph& graph, bool trains, const Graph* floats) {
+Result<std::unique_ptr<TorchGraph>> TorchGraph::create(const Graph& graph, bool trains, const Graph* floats,
+                                                       Ranges ranges) {
   for (NodeId id : graph.order()) {
     if (graph.node(id).op == Op::unknown) {
       return input_error(where(graph, id) +
@@ -69,6 +71,8 @@ Result<std::unique_ptr<TorchGraph>> TorchGraph::create(const Graph& graph, bool 
   }
   std::unique_ptr<TorchGraph> made(new TorchGraph(graph));
   made->read_constants(trains, floats);
+  made->ranges_ = ranges;
+  if (trains && ranges != Ranges::fixed) made->read_ranges();
   return made;
 }
 
@@ -135,9 +139,78 @@ void TorchGraph::read_codes(ValueId id, bool trains, const Graph* floats) {
   depends_[id.index] = true;
 }
 
+// Values of one note that a node reads and writes hand codes on: they keep one scale.
+void TorchGraph::read_ranges() {
+  for (NodeId id : graph_.order()) {
+    const Node& node = graph_.node(id);
+    std::vector<ValueId> noted;
+    for (const auto* list : {&node.inputs, &node.outputs}) {
+      for (ValueId value : *list) {
+        if (value.is_valid() && graph_.value(value).activation_quant) noted.push_back(value);
+      }
+    }
+    for (ValueId value : noted) {
+      const ActivationQuant& quant = *graph_.value(value).activation_quant;
+      if (range_of_.contains(value)) continue;
+      const auto mate = std::ranges::find_if(noted, [&](ValueId other) {
+        return range_of_.contains(other) && *graph_.value(other).activation_quant == quant;
+      });
+      range_of_[value] = mate != noted.end()
+                             ? range_of_.at(*mate)
+                             : add_parameter(graph_.value(value).name + " range",
+                                             at::full({1}, quant.scale, at::kFloat).requires_grad_(true), false);
+    }
+  }
+}
+
+at::Tensor TorchGraph::rounded(ValueId id, const at::Tensor& x) const {
+  const auto& quant = graph_.value(id).activation_quant;
+  if (!quant) return x;
+  const auto range = range_of_.find(id);
+  if (range == range_of_.end()) return rounded_activation(x, *quant);
+  return rounded_activation(x, parameters_[range->second].value, quant->zero_point, ranges_ == Ranges::clipped);
+}
+
+Status TorchGraph::adapt(std::int64_t rank, std::uint64_t seed) {
+  const at::NoGradGuard no_gradient;
+  std::vector<ValueId> weights;
+  for (NodeId id : graph_.order()) {
+    const Node& node = graph_.node(id);
+    if ((node.op != Op::MatMul && node.op != Op::Gemm) || node.inputs.size() < 2) continue;
+    const bool is_trained = by_value_.contains(node.inputs[1]) || coded_.contains(node.inputs[1]);
+    if (is_trained && std::ranges::count(weights, node.inputs[1]) == 0) weights.push_back(node.inputs[1]);
+  }
+  for (Parameter& parameter : parameters_) parameter.value.requires_grad_(false);
+  for (ValueId id : weights) {
+    const auto plain = by_value_.find(id);
+    const at::Tensor& weight = plain != by_value_.end() ? parameters_[plain->second].value : coded_.at(id).weight;
+    if (weight.dim() != 2) continue;
+    const std::string& name = graph_.value(id).name;
+    Random random(seed, "low rank of " + name);
+    std::vector<float> values(static_cast<std::size_t>(rank * weight.size(1)));
+    const double spread = 1 / std::sqrt(static_cast<double>(weight.size(1)));
+    for (float& value : values) value = static_cast<float>(random.normal() * spread);
+    const Adapter adapter{at::zeros({weight.size(0), rank}).requires_grad_(true),
+                          at::tensor(values, at::kFloat).reshape({rank, weight.size(1)}).requires_grad_(true)};
+    add_parameter(name + " up", adapter.up, true);
+    add_parameter(name + " down", adapter.down, true);
+    adapters_.emplace(id, adapter);
+  }
+  if (!adapters_.empty()) return {};
+  return input_error("lora_rank: expected matrix products whose weights can be adapted, found none. Train everything");
+}
+
+at::Tensor TorchGraph::adapted(ValueId id, const at::Tensor& weight) const {
+  const auto adapter = adapters_.find(id);
+  return adapter == adapters_.end() ? weight : weight + adapter->second.difference();
+}
+
 at::Tensor TorchGraph::constant_of(ValueId id) const {
-  if (const auto at = by_value_.find(id); at != by_value_.end()) return parameters_[at->second].value;
-  if (const auto at = coded_.find(id); at != coded_.end()) return at->second.value();
+  if (const auto at = by_value_.find(id); at != by_value_.end()) return adapted(id, parameters_[at->second].value);
+  if (const auto at = coded_.find(id); at != coded_.end()) {
+    const auto adapter = adapters_.find(id);
+    return adapter == adapters_.end() ? at->second.value() : at->second.value(adapter->second.difference());
+  }
   if (const auto at = fixed_.find(id); at != fixed_.end()) return at->second;
   if (const auto at = statistics_.find(id); at != statistics_.end()) return at->second;
   return {};
@@ -220,10 +293,11 @@ Result<Outputs> TorchGraph::run(std::span<const at::Tensor> inputs, bool is_trai
     const at::Tensor constant = constant_of(id);
     return constant.defined() ? constant : values[id.index];
   };
-  // What readers of a noted value see.
-  const auto rounded = [&](ValueId id, const at::Tensor& x) {
-    const auto& quant = graph_.value(id).activation_quant;
-    return quant ? rounded_activation(x, *quant) : x;
+  watched_.assign(watch_.size(), {});
+  const auto keep = [&](ValueId id) {
+    for (std::size_t i = 0; i < watch_.size(); ++i) {
+      if (watch_[i] == id) watched_[i] = values[id.index];
+    }
   };
   for (ValueId id : graph_.inputs()) values[id.index] = rounded(id, values[id.index]);
   const auto order = graph_.order();
@@ -253,7 +327,9 @@ Result<Outputs> TorchGraph::run(std::span<const at::Tensor> inputs, bool is_trai
     try {
       const Outputs results = run_node(node, order[at], *plan, node_inputs, is_training);
       for (std::size_t i = 0; i < node.outputs.size() && i < results.size(); ++i) {
-        if (node.outputs[i].is_valid()) values[node.outputs[i].index] = rounded(node.outputs[i], results[i]);
+        if (!node.outputs[i].is_valid()) continue;
+        values[node.outputs[i].index] = rounded(node.outputs[i], results[i]);
+        keep(node.outputs[i]);
       }
     } catch (const c10::Error& error) {
       return input_error(where(graph_, order[at]) + ": " + error.what_without_backtrace());
@@ -274,10 +350,15 @@ Result<Graph> TorchGraph::graph() const {
     CTK_TRY(out.value(id).constant, from_torch(tensor));
     return {};
   };
-  for (const auto& [id, at] : by_value_) CTK_CHECK(put(id, parameters_[at].value));
+  for (const auto& [id, at] : by_value_) CTK_CHECK(put(id, adapted(id, parameters_[at].value)));
   for (const auto& [id, tensor] : statistics_) CTK_CHECK(put(id, tensor));
   for (const auto& [id, weight] : coded_) {
-    CTK_TRY(out.value(id).quantized, weight.quantized());
+    const auto adapter = adapters_.find(id);
+    const at::Tensor more = adapter == adapters_.end() ? at::Tensor() : adapter->second.difference();
+    CTK_TRY(out.value(id).quantized, weight.quantized({}, more));
+  }
+  for (const auto& [id, at] : range_of_) {
+    out.value(id).activation_quant->scale = std::max(parameters_[at].value.item().toFloat(), kLeastRange);
   }
   for (const auto& [id, norm] : norms_) {
     const Node& node = graph_.node(id);

@@ -35,11 +35,20 @@ class TorchGraph {
   // The graph must outlive the object. `floats`: the network that `graph` was quantized from, whose weights are where
   // coded ones of the same name start; may be null. Errors: input (unknown operators; names the node).
   static Result<std::unique_ptr<TorchGraph>> create(const graph::Graph& graph, bool trains,
-                                                    const graph::Graph* floats = nullptr);
+                                                    const graph::Graph* floats = nullptr,
+                                                    Ranges ranges = Ranges::fixed);
 
   // One tensor per graph input and output. `is_training`: batch normalizations take the statistics of the batch and
   // move their running ones by a tenth. Errors: those of inference, and what ATen throws (names the node).
   Result<Outputs> run(std::span<const at::Tensor> inputs, bool is_training);
+
+  // Values that runs keep from here on, as their readers see them, and what the last run kept.
+  void watch(std::vector<graph::ValueId> values) { watch_ = std::move(values); }
+  const std::vector<at::Tensor>& watched() const { return watched_; }
+
+  // From here on only low-rank differences of the matrices that products read are trained (FitOptions::lora_rank).
+  // Errors: input (no such matrix).
+  Status adapt(std::int64_t rank, std::uint64_t seed);
 
   // Gives every convolution but those that write graph outputs a batch normalization of its own, at first the identity:
   // statistics come from `batches`, weights are scaled so that what is normalized has variance 1, its factor and offset
@@ -52,6 +61,8 @@ class TorchGraph {
   Status measure_norms(std::span<const at::Tensor> batch, std::size_t seen);
 
   std::vector<Parameter>& parameters() { return parameters_; }
+  // Weights with codes by their value, when the graph is made to be trained; their tensors are among the parameters.
+  const std::map<graph::ValueId, CodedWeight>& coded() const { return coded_; }
   // Running statistics of batch normalizations, in a fixed order.
   std::vector<at::Tensor> buffers() const;
   // The graph with the parameters and statistics as they are; renewed norms are folded in. Constants that no step has
@@ -82,6 +93,8 @@ class TorchGraph {
   explicit TorchGraph(const graph::Graph& graph) : graph_(graph) {}
   void read_constants(bool trains, const graph::Graph* floats);
   void read_codes(graph::ValueId id, bool trains, const graph::Graph* floats);
+  void read_ranges();
+  at::Tensor rounded(graph::ValueId id, const at::Tensor& x) const;
   at::Tensor constant_of(graph::ValueId id) const;  // undefined when the value is no constant
   Result<const Plan*> plan_for(std::span<const at::Tensor> inputs);
   Outputs run_node(const graph::Node& node, graph::NodeId id, const Plan& plan, std::span<const at::Tensor> inputs,
@@ -103,6 +116,17 @@ class TorchGraph {
   std::map<graph::NodeId, RenewedNorm> norms_;
   std::map<graph::NodeId, Moments>* moments_ = nullptr;  // of what convolutions give, while they are asked for
   double norm_momentum_ = kNormMomentum;
+  struct Adapter {
+    at::Tensor up, down;  // [d0, rank], [rank, d1]
+    at::Tensor difference() const { return at::matmul(up, down); }
+  };
+  at::Tensor adapted(graph::ValueId id, const at::Tensor& weight) const;
+
+  std::map<graph::ValueId, Adapter> adapters_;
+  Ranges ranges_ = Ranges::fixed;
+  std::map<graph::ValueId, std::size_t> range_of_;  // parameter: the scale of a noted value, when ranges are trained
+  std::vector<graph::ValueId> watch_;
+  std::vector<at::Tensor> watched_;
   std::vector<Plan> plans_;
 };
 

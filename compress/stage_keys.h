@@ -1,0 +1,37 @@
+// Keys that one stage alone reads, taken from the checked file when it asks: what they mean stands in
+// config_schema.cpp.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compress/config.h"
+
+namespace ctk::pipeline {
+
+struct TrainKeys {
+  std::vector<std::string> features;  // "student value = teacher value", or "auto" alone; empty: none
+  std::string feature_loss = "mse";   // or attention
+  double feature_weight = 1;
+  std::string ranges = "fixed";  // qat: of activations; learned, clipped
+  std::int64_t lora_rank = 0;    // 0: everything is trained
+  double student_width = 1;      // distill: share of the model's channels, the model being the teacher
+  std::string student_depth;     // every_second; empty: as deep as the model
+
+  bool makes_student() const { return student_width < 1 || !student_depth.empty(); }
+};
+// `stage` is distill, finetune, qat, or prune for what its `finetune:` says.
+TrainKeys train_keys(const PipelineConfig& config, const std::string& stage);
+
+struct PruneKeys {
+  std::int64_t blocks = 0;       // whole ones that go first
+  std::int64_t iterations = 1;   // rounds of cutting and training
+  std::optional<Limit> latency;  // us of one sample, or a share of the network's
+};
+PruneKeys prune_keys(const PipelineConfig& config);
+
+// Of signround, a block.
+std::int64_t tuning_steps(const PipelineConfig& config);
+
+}  // namespace ctk::pipeline
