@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstring>
 
 namespace ctk::calibrate {
 namespace {
@@ -69,6 +70,56 @@ Status RangeCollector::observe(std::size_t value_index, std::span<const float> d
   } else {
     if (state.histogram != nullptr) state.histogram->add(data);
     state.second_count += data.size();
+  }
+  return {};
+}
+
+std::string RangeCollector::seen() const {
+  std::string bytes;
+  const auto add = [&bytes](const auto& value) { bytes.append(reinterpret_cast<const char*>(&value), sizeof value); };
+  for (const State& state : states_) {
+    if (pass_ == 0) {
+      add(state.extent.low), add(state.extent.high), add(state.extent.count), add(state.samples);
+      continue;
+    }
+    add(state.second_count);
+    if (state.histogram == nullptr) continue;
+    for (const std::uint64_t count : state.histogram->counts()) add(count);
+  }
+  return bytes;
+}
+
+Status RangeCollector::take(std::span<const std::string> parts) {
+  CTK_CHECK(begin_pass(pass_));
+  for (std::string_view part : parts) {
+    bool is_whole = true;
+    const auto read = [&part, &is_whole](auto& value) {
+      is_whole = is_whole && part.size() >= sizeof value;
+      if (!is_whole) return;
+      std::memcpy(&value, part.data(), sizeof value);
+      part.remove_prefix(sizeof value);
+    };
+    std::vector<std::uint64_t> counts(Histogram::kBins + 1);
+    for (State& state : states_) {
+      if (pass_ == 0) {
+        Extent other;
+        std::uint64_t samples = 0;
+        read(other.low), read(other.high), read(other.count), read(samples);
+        state.samples += samples;
+        if (other.count == 0) continue;
+        state.extent.low = state.extent.count == 0 ? other.low : std::min(state.extent.low, other.low);
+        state.extent.high = state.extent.count == 0 ? other.high : std::max(state.extent.high, other.high);
+        state.extent.count += other.count;
+        continue;
+      }
+      std::uint64_t count = 0;
+      read(count);
+      state.second_count += count;
+      if (state.histogram == nullptr) continue;
+      for (std::uint64_t& bin : counts) read(bin);
+      state.histogram->add_counts(counts);
+    }
+    if (!is_whole || !part.empty()) return internal_error("calibrate: expected what this pass saw elsewhere");
   }
   return {};
 }

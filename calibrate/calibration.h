@@ -42,6 +42,11 @@ class RangeCollector {
   // Calls for different values may run at the same time. Errors: input (NaN or infinity; names value and sample).
   Status observe(std::size_t value_index, std::span<const float> data, std::size_t first_sample_index,
                  std::size_t sample_count = 1);
+  // What this pass has seen so far, and this pass as one collector would have left it that saw what `parts` did (its
+  // own among them). Exact: extents and counts do not depend on where the data are cut. Errors: internal (parts of
+  // other values, or of another pass).
+  std::string seen() const;
+  Status take(std::span<const std::string> parts);
   // One range a value, in order of the names. Errors: input (no samples; a value never seen; passes saw different
   // data), internal (a pass is missing).
   Result<std::vector<Range>> finish() const;

@@ -1,8 +1,8 @@
 #include "calibrate/hessian.h"
 
 #include <algorithm>
+#include <cstring>
 #include <string>
-#include <utility>
 
 #include "calibrate/histogram.h"
 #include "calibrate/packed_matrix.h"
@@ -91,21 +91,59 @@ void Moment::flush() {
   const float* columns_of = is_cross_ ? right_.data() : left_.data();
   const std::size_t blocks = (columns_ + kTile - 1) / kTile;
   std::vector<PackedMatrix> packed;
-  std::vector<std::pair<std::size_t, std::size_t>> tiles;
-  for (std::size_t b = 0; b < blocks; ++b) {
-    packed.emplace_back(std::min(kTile, columns_ - b * kTile), kChunk);
-    for (std::size_t a = is_cross_ ? 0 : b; a < blocks; ++a) tiles.emplace_back(a, b);
-  }
+  for (std::size_t b = 0; b < blocks; ++b) packed.emplace_back(std::min(kTile, columns_ - b * kTile), kChunk);
+  const std::vector<Tile> all = tiles();
   parallel_for(blocks, 1, [&](std::size_t begin, std::size_t end) {
     for (std::size_t b = begin; b < end; ++b) packed[b].pack(columns_of + b * kTile * kChunk);
   });
-  parallel_for(tiles.size(), 1, [&](std::size_t begin, std::size_t end) {
+  parallel_for(all.size(), 1, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) {
-      const auto [a, b] = tiles[i];
-      packed[b].multiply(rows_of + a * kTile * kChunk, kChunk, std::min(kTile, columns_ - a * kTile),
-                         sum_.data() + a * kTile * columns_ + b * kTile, columns_, true);
+      if (i % size_ != rank_) continue;
+      const Tile& tile = all[i];
+      packed[tile.column / kTile].multiply(rows_of + tile.row * kChunk, kChunk, tile.rows,
+                                           sum_.data() + tile.row * columns_ + tile.column, columns_, true);
     }
   });
+}
+
+std::vector<Moment::Tile> Moment::tiles() const {
+  std::vector<Tile> all;
+  for (std::size_t column = 0; column < columns_; column += kTile) {
+    for (std::size_t row = is_cross_ ? 0 : column; row < columns_; row += kTile) {
+      all.push_back({row, column, std::min(kTile, columns_ - row), std::min(kTile, columns_ - column)});
+    }
+  }
+  return all;
+}
+
+void Moment::share(const Ranks& ranks) {
+  rank_ = static_cast<std::size_t>(ranks.rank());
+  size_ = static_cast<std::size_t>(ranks.size());
+}
+
+Status Moment::gather(Ranks& ranks) {
+  flush();
+  if (ranks.is_alone() || rows_ == 0) return {};
+  const std::vector<Tile> all = tiles();
+  std::string mine;
+  for (std::size_t i = rank_; i < all.size(); i += size_) {
+    for (std::size_t r = 0; r < all[i].rows; ++r) {
+      const float* from = sum_.data() + (all[i].row + r) * columns_ + all[i].column;
+      mine.append(reinterpret_cast<const char*>(from), all[i].columns * sizeof(float));
+    }
+  }
+  CTK_TRY(const std::vector<std::string> parts, ranks.gather("second moments", mine));
+  for (std::size_t rank = 0; rank < size_; ++rank) {
+    const char* from = parts[rank].data();
+    for (std::size_t i = rank; i < all.size(); i += size_) {
+      for (std::size_t r = 0; r < all[i].rows; ++r, from += all[i].columns * sizeof(float)) {
+        std::memcpy(sum_.data() + (all[i].row + r) * columns_ + all[i].column, from, all[i].columns * sizeof(float));
+      }
+    }
+  }
+  rank_ = 0;
+  size_ = 1;
+  return {};
 }
 
 std::span<const float> Moment::finish() {

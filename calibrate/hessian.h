@@ -14,6 +14,7 @@
 #include <span>
 #include <vector>
 
+#include "core/ranks.h"
 #include "core/result.h"
 
 namespace ctk::calibrate {
@@ -28,6 +29,10 @@ class Moment {
   // rows: [count, columns]. Errors: input, when the length is no multiple of columns or a value is not finite (says
   // which row and column); nothing of that piece is taken then.
   Status add(std::span<const float> rows);
+  // Before any rows: of the matrix this rank sums every size-th tile, from rows that all ranks are given. gather() then
+  // brings the tiles together: the same bits as on one. Errors: those of ranks.
+  void share(const Ranks& ranks);
+  Status gather(Ranks& ranks);
   // The matrix so far. May be called more than once, and rows added after it; the bits then depend on where.
   std::span<const float> finish();
 
@@ -36,12 +41,17 @@ class Moment {
   Status add_pair(std::span<const float> left, std::span<const float> right);
 
  private:
+  struct Tile {
+    std::size_t row = 0, column = 0, rows = 0, columns = 0;
+  };
+  std::vector<Tile> tiles() const;  // on and below the diagonal, or all
   void flush();
 
   std::size_t columns_, rows_ = 0, held_ = 0;
   bool is_cross_;
   std::vector<float> left_, right_;  // [columns, 384]: the held rows, transposed; right_ only for the cross moment
   std::vector<float> sum_;           // [columns, columns]
+  std::size_t rank_ = 0, size_ = 1;  // tile i is summed where i % size_ == rank_
 };
 
 // sum x y^T: element [i, j] is sum x_i y_j.
@@ -50,7 +60,9 @@ class CrossMoment : private Moment {
   explicit CrossMoment(std::size_t columns) : Moment(columns, true) {}
   using Moment::columns;
   using Moment::finish;
+  using Moment::gather;
   using Moment::rows;
+  using Moment::share;
   // x, y: [count, columns] each. Errors: as Moment::add, and input when the lengths differ.
   Status add(std::span<const float> x, std::span<const float> y) { return add_pair(x, y); }
 };

@@ -106,4 +106,8 @@ std::uint64_t Histogram::total() const {
   return std::accumulate(counts_.begin(), counts_.end(), std::uint64_t{0});
 }
 
+void Histogram::add_counts(std::span<const std::uint64_t> counts) {
+  for (std::size_t i = 0; i < counts_.size(); ++i) counts_[i] += counts[i];
+}
+
 }  // namespace ctk::calibrate

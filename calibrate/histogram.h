@@ -32,7 +32,9 @@ class Histogram {
   double center(std::size_t bin) const { return low_ + width() * (static_cast<double>(bin) + 0.5); }
   std::uint64_t count(std::size_t bin) const { return counts_[bin]; }
   std::uint64_t zeros() const { return counts_[kBins]; }
-  std::uint64_t total() const;  // zeros included
+  std::uint64_t total() const;                                       // zeros included
+  std::span<const std::uint64_t> counts() const { return counts_; }  // [kBins + 1]
+  void add_counts(std::span<const std::uint64_t> counts);            // of one over the same range
   std::size_t memory_bytes() const { return counts_.capacity() * sizeof(std::uint64_t); }
 
  private:

@@ -330,5 +330,48 @@ TEST(RangeCollector, RefusesPassesOutOfOrder) {
   EXPECT_EQ(collector->finish().error().code, ErrorCode::internal);
 }
 
+// Each collector sees a part of the samples, takes what all saw, and goes on with the next pass.
+std::vector<Range> collected_apart(const ObserverOptions& options, const std::vector<Samples>& parts) {
+  std::vector<RangeCollector> collectors;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    collectors.push_back(std::move(*RangeCollector::create(options, {"x"})));
+  }
+  for (int pass = 0; pass < collectors[0].passes(); ++pass) {
+    std::vector<std::string> seen;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      EXPECT_TRUE(collectors[i].begin_pass(pass));
+      for (const auto& sample : parts[i]) EXPECT_TRUE(collectors[i].observe(0, sample, 0));
+      seen.push_back(collectors[i].seen());
+    }
+    for (RangeCollector& collector : collectors) EXPECT_TRUE(collector.take(seen));
+  }
+  std::vector<Range> ranges;
+  for (const RangeCollector& collector : collectors) ranges.push_back(collector.finish().value()[0]);
+  return ranges;
+}
+
+TEST(RangeCollector, PartsSeenApartGiveTheRangeOfTheWhole) {
+  const Samples all{normal(1, 4000), heavy(2, 3000), normal(3, 500)};
+  for (const Observer& observer : observers()) {
+    const ObserverOptions options{std::string(observer.name), 99.9};
+    const Range whole = range_of(options, all);
+    for (const auto& parts : {std::vector<Samples>{{all[0]}, {all[1], all[2]}}, {{}, {all[0], all[1]}, {all[2]}}}) {
+      for (const Range& range : collected_apart(options, parts)) {
+        EXPECT_EQ(range.low, whole.low) << observer.name;
+        EXPECT_EQ(range.high, whole.high) << observer.name;
+        EXPECT_EQ(range.count, 7500u);
+        EXPECT_EQ(range.samples, 3u);
+      }
+    }
+  }
+}
+
+TEST(RangeCollector, RefusesWhatIsNoPartOfIts) {
+  auto collector = RangeCollector::create({}, {"x"}).value();
+  ASSERT_TRUE(collector.begin_pass(0));
+  const std::string torn(5, 'x');
+  EXPECT_FALSE(collector.take({&torn, 1}));
+}
+
 }  // namespace
 }  // namespace ctk::calibrate

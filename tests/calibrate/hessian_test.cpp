@@ -9,6 +9,7 @@
 #include "core/parallel.h"
 #include "core/random.h"
 #include "tests/support/seed.h"
+#include "tests/support/thread_ranks.h"
 
 namespace ctk::calibrate {
 namespace {
@@ -134,6 +135,28 @@ TEST(Moment, CostsHalfAProduct) {
   std::printf("moment %.1f, cross moment %.1f GFLOP/s of a whole product\n", flops / moment_s * 1e-9,
               flops / cross_s * 1e-9);
   EXPECT_LT(moment_s, 0.85 * cross_s);  // 10 tiles of 16, and the transpositions
+}
+
+// 400 columns are 6 tiles on and below the diagonal, 9 in all: by turns over 4 ranks.
+TEST(Moment, TilesOfSeveralRanksAreTheMatrixOfOne) {
+  constexpr std::size_t kColumns = 400;
+  const std::vector<float> x = random_rows(900 * kColumns, 1), y = random_rows(900 * kColumns, 2);
+  using Matrices = std::pair<std::vector<float>, std::vector<float>>;
+  const auto sums = [&](Ranks& ranks) {
+    Moment moment(kColumns);
+    CrossMoment cross(kColumns);
+    moment.share(ranks);
+    cross.share(ranks);
+    EXPECT_TRUE(moment.add(x));
+    EXPECT_TRUE(cross.add(x, y));
+    EXPECT_TRUE(moment.gather(ranks));
+    EXPECT_TRUE(cross.gather(ranks));
+    const auto h = moment.finish(), c = cross.finish();
+    return Matrices{{h.begin(), h.end()}, {c.begin(), c.end()}};
+  };
+  const Matrices one = sums(alone());
+  EXPECT_NE(one.first[399 * kColumns + 1], 0.0f);
+  for (const Matrices& found : test::on_ranks<Matrices>(4, sums)) EXPECT_EQ(found, one);
 }
 
 }  // namespace
