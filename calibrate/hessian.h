@@ -30,6 +30,8 @@ class Moment {
   Status add(std::span<const float> rows);
   // The matrix so far. May be called more than once, and rows added after it; the bits then depend on where.
   std::span<const float> finish();
+  // Adds the sums of `other`, of as many columns; finishes both.
+  void add_moment(Moment& other);
 
  protected:
   Moment(std::size_t columns, bool is_cross);
@@ -49,6 +51,7 @@ class CrossMoment : private Moment {
  public:
   explicit CrossMoment(std::size_t columns) : Moment(columns, true) {}
   using Moment::columns;
+  void add_moment(CrossMoment& other) { Moment::add_moment(other); }
   using Moment::finish;
   using Moment::rows;
   // x, y: [count, columns] each. Errors: as Moment::add, and input when the lengths differ.

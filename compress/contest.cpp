@@ -1,6 +1,7 @@
 #include "compress/contest.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "compress/evaluate.h"
 #include "compress/select_metric.h"
@@ -41,6 +42,10 @@ Result<InputCodes> codes_from_inputs(const Session& session) {
   options.damping = config.damp_percent / 100.0;
   options.reduce_range = config.reduce_range;
   options.also = others_of(session.finalists);
+  options.store = codes_folder(session);
+  options.folder = session.output + "/.cache";
+  std::error_code ignored;
+  if (!session.options.resume) std::filesystem::remove_all(options.store, ignored);
   const auto work = quantize_work(session);
   options.progress = [&session, work](std::size_t done, std::size_t total) {
     session.advance(work * static_cast<std::int64_t>(done) / static_cast<std::int64_t>(total));
@@ -112,6 +117,10 @@ class Judge {
 };
 
 }  // namespace
+
+std::string codes_folder(const Session& session) {
+  return session.output + "/.cache/codes-" + session.fingerprint;
+}
 
 Result<data::Split> compared_part(const Session& session) {
   const auto first = [&](std::size_t count) {

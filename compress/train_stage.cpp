@@ -10,6 +10,7 @@
 #include "compress/train_feed.h"
 #include "core/hash.h"
 #include "core/parallel.h"
+#include "graph/floats.h"
 #include "graph/layer.h"
 #include "graph/shapes.h"
 #include "graph/text.h"
@@ -57,6 +58,7 @@ std::optional<std::int64_t> classes_of(const graph::Graph& graph, const std::vec
 
 Result<graph::Graph> load_teacher(const Session& session, const TrainConfig& config, const std::string& key) {
   CTK_TRY(LoadedModel teacher, load_model(config.teacher));
+  graph::widen_constants(teacher.graph);
   const auto infos = [](const graph::Graph& graph) {
     std::string text;
     for (const data::InputInfo& input : input_infos(graph)) {
