@@ -82,7 +82,7 @@ void add_bench(CLI::App& app, Session& session) {
   CLI::App* verb = app.add_subcommand("bench", "Measure kernels or a model; prints one JSON line a row");
   const auto options = std::make_shared<pipeline::BenchOptions>();
   verb->add_option("model", options->model, "An .onnx file or a bundle");
-  verb->add_option("--suite", options->suite, "Kernels and networks on fixed shapes: w4, int8, attn, llm");
+  verb->add_option("--suite", options->suite, "Kernels and networks on fixed shapes: w4, int8, attn, llm, quant");
   verb->add_flag("--quick", options->quick, "With --suite: the small shapes only");
   verb->add_option("--against", options->against, "Peers that run the same .onnx file in turn: onnxruntime")
       ->delimiter(',');
