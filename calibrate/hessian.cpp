@@ -159,4 +159,11 @@ std::span<const float> Moment::finish() {
   return sum_;
 }
 
+void Moment::add_moment(Moment& other) {
+  finish();
+  const std::span<const float> sums = other.finish();
+  for (std::size_t i = 0; i < sum_.size(); ++i) sum_[i] += sums[i];
+  rows_ += other.rows_;
+}
+
 }  // namespace ctk::calibrate

@@ -35,6 +35,8 @@ class Moment {
   Status gather(Ranks& ranks);
   // The matrix so far. May be called more than once, and rows added after it; the bits then depend on where.
   std::span<const float> finish();
+  // Adds the sums of `other`, of as many columns; finishes both.
+  void add_moment(Moment& other);
 
  protected:
   Moment(std::size_t columns, bool is_cross);
@@ -59,6 +61,7 @@ class CrossMoment : private Moment {
  public:
   explicit CrossMoment(std::size_t columns) : Moment(columns, true) {}
   using Moment::columns;
+  void add_moment(CrossMoment& other) { Moment::add_moment(other); }
   using Moment::finish;
   using Moment::gather;
   using Moment::rows;

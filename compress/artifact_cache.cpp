@@ -1,6 +1,7 @@
 #include "compress/artifact_cache.h"
 
 #include <filesystem>
+#include <span>
 
 #include "core/file.h"
 #include "core/hash.h"
@@ -25,13 +26,18 @@ std::optional<std::string> ArtifactCache::get(const std::string& stage, const st
   if (!use_ || !std::filesystem::exists(file)) return std::nullopt;
   auto text = read_text(file);
   if (!text || text->size() < kHashDigits) return std::nullopt;
-  std::string contents = text->substr(0, text->size() - kHashDigits);
-  if (hash_of(contents) != text->substr(contents.size())) return std::nullopt;
-  return contents;
+  const std::string hash = text->substr(text->size() - kHashDigits);
+  text->resize(text->size() - kHashDigits);
+  if (hash_of(*text) != hash) return std::nullopt;
+  return std::move(*text);
 }
 
 Status ArtifactCache::put(const std::string& stage, const std::string& fingerprint, const std::string& contents) const {
-  return write_file(path(stage, fingerprint), contents + hash_of(contents));
+  CTK_TRY(FileWriter file, FileWriter::create(path(stage, fingerprint)));
+  CTK_CHECK(file.append(std::as_bytes(std::span(contents))));
+  const std::string hash = hash_of(contents);
+  CTK_CHECK(file.append(std::as_bytes(std::span(hash))));
+  return file.commit();
 }
 
 }  // namespace ctk::pipeline

@@ -1,9 +1,13 @@
 // `compress check`: everything that can be found wrong without work.
+#include "compress/contest.h"
 #include "compress/model.h"
 #include "compress/pipeline.h"
 #include "compress/prepare.h"
+#include "compress/quantize/peak_memory.h"
 #include "compress/summary.h"
 #include "core/cpu_isa.h"
+#include "core/printable.h"
+#include "export/figures.h"
 #include "graph/layer.h"
 
 namespace ctk::pipeline {
@@ -15,6 +19,46 @@ std::string describe(const Graph& graph, graph::ValueId id) {
   const graph::Value& value = graph.value(id);
   return value.name + " " + std::string(name_of(value.dtype)) + " " +
          (value.shape ? graph::to_string(*value.shape) : std::string("?"));
+}
+
+constexpr std::size_t kMostRead = 64;  // samples whose sizes are looked at; the rest is taken to be like them
+
+// What a method that looks at inputs will hold in memory. Of a search's answer any scheme serves: it decides the
+// scales.
+Status predict_coding(Session& session) {
+  const PipelineConfig& config = session.config;
+  if (!config.quantize || !quantization::needs_inputs(config.quantize->method) || !session.splits.calibrate) return {};
+  const data::Split& split = *session.splits.calibrate;
+  std::vector<std::vector<Shape>> samples;
+  for (std::size_t i = 0; i < split.count(); ++i) {
+    if (i >= kMostRead) {
+      samples.push_back(samples[i % kMostRead]);
+      continue;
+    }
+    CTK_TRY(const data::Batch sample, split.read(i, i + 1));
+    std::vector<Shape>& shapes = samples.emplace_back();
+    for (const Tensor& input : sample.inputs) shapes.push_back(input.shape());
+  }
+  quantization::SchemeMap schemes;
+  const std::vector<QuantScheme> allowed = allowed_schemes(config);
+  const auto told = session.report.skipped;
+  CTK_TRY(const auto layers, session.target_layers(config.quantize->targets, config.quantize->ignore));
+  session.report.skipped = told;
+  for (const graph::Layer& layer : layers) {
+    const bool is_table = config.quantize->targets.empty() && is_embedding_too(session.model.graph, layer);
+    for (const QuantScheme& scheme : allowed) {
+      if (is_table || !scheme.is_integer_weight()) continue;
+      if (!quantization::infeasible_reason(session.model.graph, layer, scheme).empty()) continue;
+      schemes[session.model.graph.address(layer.node)] = scheme;
+      break;
+    }
+  }
+  const std::size_t bound = quantization::FromInputsOptions{}.values_in_memory;
+  CTK_TRY(const auto peak, quantization::predict_peak(session.model.graph, schemes, samples, bound));
+  const std::string place = peak.layer.empty() ? "as the coded network is written" : "at " + printable(peak.layer);
+  session.warn("coding_memory", "coding holds at most " + exporter::format_bytes(static_cast<double>(peak.bytes)) +
+                                    " in memory (" + std::to_string(peak.bytes) + " bytes), " + place);
+  return {};
 }
 
 }  // namespace
@@ -68,6 +112,7 @@ Result<CheckReport> check_pipeline(const PipelineConfig& config, bool force) {
     report.budget.push_back(
         {"size", "bytes", limit, static_cast<double>(reach.least), {}, static_cast<double>(reach.least) <= limit, {}});
   }
+  CTK_CHECK(predict_coding(session));
   report.warnings = session.report.warnings;
   return report;
 }

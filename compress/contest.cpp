@@ -1,6 +1,7 @@
 #include "compress/contest.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "compress/evaluate.h"
 #include "compress/interrupt.h"
@@ -48,6 +49,10 @@ Result<InputCodes> codes_from_inputs(const Session& session) {
   options.damping = config.damp_percent / 100.0;
   options.reduce_range = config.reduce_range;
   options.also = others_of(session.finalists);
+  options.store = codes_folder(session);
+  options.folder = session.output + "/.cache";
+  std::error_code ignored;
+  if (!session.options.resume) std::filesystem::remove_all(options.store, ignored);
   const auto work = quantize_work(session);
   const std::int64_t parts = quantization::tunes_blocks(config.method) ? 2 : 1;  // of the work
   options.progress = [&session, work, parts](std::size_t done, std::size_t total) {
@@ -144,6 +149,10 @@ class Judge {
 };
 
 }  // namespace
+
+std::string codes_folder(const Session& session) {
+  return session.output + "/.cache/codes-" + session.fingerprint;
+}
 
 Result<data::Split> compared_part(const Session& session) {
   const auto first = [&](std::size_t count) {

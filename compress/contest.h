@@ -35,6 +35,12 @@ Result<data::Split> compared_part(const Session& session);
 inline constexpr std::size_t kReferenceBytes = std::size_t{1800} << 20;
 Result<Contest> hold_contest(const Session& session);
 
+// A weight that few bits harm most: it is coded by name only.
+bool is_embedding_too(const graph::Graph& graph, const graph::Layer& layer);
+
+// Where a method that looks at inputs keeps its codes layer by layer until the stage is done.
+std::string codes_folder(const Session& session);
+
 // One network: `schemes` by the pipeline's method with codes found beforehand, or rounded where there are none.
 Result<CodedNetwork> code_network(const Session& session, const quantization::SchemeMap& schemes,
                                   const quantization::GivenCodes& given);

@@ -12,10 +12,14 @@
 
 #include "compress/interrupt.h"
 #include "compress/model.h"
+#include "compress/quantize/stream.h"
 #include "graph/shapes.h"
 
 namespace ctk::pipeline {
 namespace {
+
+constexpr std::size_t kMostResident = std::size_t{1} << 30;  // of float weights, packed
+constexpr std::size_t kBatchesAtOnce = 16;
 
 // Samples [first, last) of `split` in as few batches as their shapes allow: one, or one each.
 Result<std::vector<data::Batch>> read_batches(const graph::Graph& graph, const data::Split& split, std::size_t first,
@@ -63,9 +67,31 @@ std::size_t batch_size(const graph::Graph& graph, const data::Split& split) {
 
 namespace {
 
+// A network whose float weights would take more than kMostResident is run part by part, some batches at a time.
+Status for_each_batch_in_parts(std::size_t step, const graph::Graph& graph, const data::Split& split,
+                               const BatchVisitor& each) {
+  for (std::size_t from = 0; from < split.count(); from += step * kBatchesAtOnce) {
+    quantization::Stream stream(graph);
+    std::vector<std::pair<data::Batch, std::size_t>> batches;  // with the first sample of each
+    for (std::size_t first = from; first < std::min(split.count(), from + step * kBatchesAtOnce); first += step) {
+      CTK_TRY(std::vector<data::Batch> read, read_batches(graph, split, first, std::min(split.count(), first + step)));
+      for (std::size_t b = 0; b < read.size(); ++b) {
+        CTK_CHECK(stream.begin(read[b].inputs));
+        batches.emplace_back(std::move(read[b]), first + b);
+      }
+    }
+    CTK_CHECK(stream.finish([&](std::size_t sample, std::vector<Tensor> outputs) {
+      return each(outputs, batches[sample].first, batches[sample].second);
+    }));
+  }
+  return {};
+}
+
 Status for_each_batch_of(std::size_t step, const graph::Graph& graph, const data::Split& split,
                          const graph::ValueObserver& observer, const std::vector<graph::ValueId>& keep,
                          const BatchVisitor& each) {
+  if (!observer && quantization::float_weight_bytes(graph) > kMostResident)
+    return for_each_batch_in_parts(step, graph, split, each);
   std::unique_ptr<runtime::CpuExecutor> executor;
   for (std::size_t first = 0; first < split.count(); first += step) {
     CTK_CHECK(check_interrupt());

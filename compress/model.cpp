@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "compress/quantize/apply.h"
+#include "compress/quantize/stream.h"
 #include "compress/sound_constants.h"
 #include "core/file.h"
 #include "core/random.h"
@@ -24,10 +25,25 @@ using graph::Graph;
 
 // Largest relative error that folding may cause: reordered float sums over deep networks stay well below it.
 constexpr double kRewriteTolerance = 1e-3;
+// Bytes of float weights beyond which outputs are compared part by part.
+constexpr std::size_t kMostAtOnce = std::size_t{256} << 20;
 
 // The outputs on noise, or nothing where a node cannot be run.
 Result<std::vector<Tensor>> run_on_random(const Graph& graph, const std::vector<Shape>& shapes, bool fuse) {
   CTK_TRY(const std::vector<Tensor> inputs, noise_inputs(graph, shapes, "rewrite check"));
+  // A large network one part after another: whole, its weights would lie in memory twice.
+  if (quantization::float_weight_bytes(graph) > kMostAtOnce) {
+    quantization::StreamOptions options;
+    options.fuse = fuse;
+    quantization::Stream stream(graph, options);
+    CTK_CHECK(stream.begin(inputs));
+    std::vector<Tensor> found;
+    CTK_CHECK(stream.finish([&](std::size_t, std::vector<Tensor> outputs) -> Status {
+      found = std::move(outputs);
+      return {};
+    }));
+    return found;
+  }
   runtime::ExecutorOptions options;
   options.fuse = fuse;
   CTK_TRY(auto executor, runtime::CpuExecutor::create(graph, shapes, options));

@@ -46,7 +46,7 @@ std::int64_t weight_bytes(const graph::Graph& graph) {
     if (weight.quantized)
       bytes += static_cast<std::int64_t>(stored_bytes(*weight.quantized));
     else if (weight.constant)
-      bytes += static_cast<std::int64_t>(weight.constant->bytes());
+      bytes += static_cast<std::int64_t>(4 * weight.constant->size());
   }
   return bytes;
 }

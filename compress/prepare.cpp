@@ -3,10 +3,13 @@
 #include "compress/model_tokenizer.h"
 #include "compress/output_folder.h"
 #include "compress/prune/importance.h"
+#include "compress/quantize/tune_blocks.h"
+#include "compress/stored_grids.h"
 #include "compress/summary.h"
 #include "compress/token_checks.h"
 #include "compress/train_stage.h"
 #include "core/printable.h"
+#include "graph/floats.h"
 #include "graph/layer.h"
 #include "graph/shapes.h"
 
@@ -171,6 +174,12 @@ Result<LoadedModel> load_for(const PipelineConfig& config, const std::string& ou
   CTK_CHECK(check_output_files(config, output, {}));
   CTK_TRY(LoadedModel model, load_model(config.model));
   CTK_CHECK(check_output_files(config, output, model.files));
+  // What trains, cuts or differentiates reads all weights at once, and again and again.
+  const bool is_tuned =
+      config.has_stage("quantize") && config.quantize && quantization::tunes_blocks(config.quantize->method);
+  if (config.changes_network() || config.has_stage("qat") || config.has_stage("sensitivity") || is_tuned) {
+    graph::widen_constants(model.graph);
+  }
   return model;
 }
 
@@ -197,6 +206,7 @@ Status prepare(Session& session) {
   CTK_CHECK(require_layers(session));
   CTK_CHECK(prepare_prune(session));
   warn_of_unmeasured_budgets(session);
+  tell_of_stored_grids(session);
   return {};
 }
 

@@ -2,9 +2,11 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <filesystem>
 #include <iterator>
 
 #include "compress/contest.h"
+#include "compress/mapped_artifact.h"
 #include "compress/quantize/tune_blocks.h"
 #include "compress/revert.h"
 #include "compress/session.h"
@@ -18,11 +20,6 @@ namespace ctk::pipeline {
 namespace {
 
 using nlohmann::json;
-
-bool is_embedding_too(const graph::Graph& graph, const graph::Layer& layer) {
-  return std::ranges::any_of(graph.value(layer.weight).consumers,
-                             [&](graph::NodeId id) { return graph.node(id).op == graph::Op::Gather; });
-}
 
 // The schemes to apply: what search chose, or the stage's own scheme for every layer it can be used on.
 Status choose_schemes(Session& session) {
@@ -259,6 +256,11 @@ void fill_report(Session& session, const json& outcome) {
 
 }  // namespace
 
+bool is_embedding_too(const graph::Graph& graph, const graph::Layer& layer) {
+  return std::ranges::any_of(graph.value(layer.weight).consumers,
+                             [&](graph::NodeId id) { return graph.node(id).op == graph::Op::Gather; });
+}
+
 std::int64_t quantize_work(const Session& session) {
   return static_cast<std::int64_t>(graph::layers_of(session.model.graph).size());
 }
@@ -279,7 +281,7 @@ Status run_quantize(Session& session, bool& cached) {
   if (holds_floor) extra.push_back(session.config.fingerprint_of({"budget", "data.evaluate.metric"}));
   session.fingerprint = stage_fingerprint(session, "quantize", extra);
   auto outcome = session.cache.get("quantize", session.fingerprint);
-  auto bundle = session.cache.get("quantized", session.fingerprint);
+  auto bundle = map_artifact(session.cache, "quantized", session.fingerprint);
   cached = outcome.has_value() && bundle.has_value();
   if (!cached) {
     CTK_TRY(Contest contest, hold_contest(session));
@@ -290,14 +292,15 @@ Status run_quantize(Session& session, bool& cached) {
     }
     if (reverted) contest.taken = std::move(reverted->network);
     outcome = describe(contest, reverted);
-    bundle = exporter::bundle_of(contest.taken.graph);
-    CTK_CHECK(session.cache.put("quantized", session.fingerprint, *bundle));
+    CTK_CHECK(session.cache.put("quantized", session.fingerprint, exporter::bundle_of(contest.taken.graph)));
     CTK_CHECK(session.cache.put("quantize", session.fingerprint, *outcome));
+    std::error_code ignored;  // what is left over is found by nobody
+    std::filesystem::remove_all(codes_folder(session), ignored);
   }
   // The graph is taken from the artifact either way, so that a resumed run cannot differ from a straight one.
-  auto held = std::make_shared<std::string>(std::move(*bundle));
-  const auto bytes = std::as_bytes(std::span(held->data(), held->size()));
-  CTK_TRY(session.quantized, runtime::load_bundle_bytes(bytes, held));
+  if (!cached) bundle = map_artifact(session.cache, "quantized", session.fingerprint);
+  if (!bundle) return internal_error("the quantized network cannot be read back");
+  CTK_TRY(session.quantized, runtime::load_bundle_bytes(bundle->bytes, bundle->owner));
   const json parsed = json::parse(*outcome, nullptr, false);
   if (parsed.is_discarded()) return internal_error("the quantize artifact is not JSON");
   CTK_CHECK(take_finalist(session, parsed));

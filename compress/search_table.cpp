@@ -122,7 +122,7 @@ Status fill_bytes(const Session& session, Table& table) {
     for (const std::string& address : group.layers) {
       layers.push_back(by_address.at(address));
       if (counted.insert(layers.back().weight).second)
-        weights += static_cast<double>(original.value(layers.back().weight).constant->bytes());
+        weights += static_cast<double>(4 * original.value(layers.back().weight).constant->size());
     }
     table.base_bytes -= weights;
     table.bytes[{group.layers[0], to_string(QuantScheme{})}] = weights;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/printable.h"
+#include "graph/floats.h"
 
 namespace ctk::pipeline {
 namespace {
@@ -60,23 +61,22 @@ struct Bad {
 };
 
 template <class IsBad>
-Bad count_bad(const Tensor& tensor, const IsBad& is_bad) {
+Bad count_bad(const graph::Value& value, const IsBad& is_bad) {
   Bad bad;
-  const auto walk = [&](auto values) {
+  const auto walk = [&](auto values, std::size_t start) {
     for (std::size_t i = 0; i < values.size(); ++i) {
       if (!is_bad(static_cast<double>(values[i]))) continue;
       if (bad.count++ == 0) {
-        bad.first = i;
+        bad.first = start + i;
         bad.value = static_cast<double>(values[i]);
       }
     }
+    return true;
   };
-  if (tensor.dtype() == DType::f64) {
-    walk(tensor.values<double>());
-  } else if (tensor.dtype() == DType::f32) {
-    walk(tensor.values<float>());
-  } else if (const auto real = to_f32(tensor)) {
-    walk(real->values<float>());
+  if (value.constant->dtype() == DType::f64) {
+    walk(value.constant->values<double>(), 0);
+  } else {
+    graph::visit_floats(value, walk);
   }
   return bad;
 }
@@ -93,7 +93,7 @@ Status check_value(const graph::Value& value, Need need) {
     if (need == Need::not_zero) return !(std::isfinite(v) && v != 0.0);
     return need == Need::finite ? !std::isfinite(v) : std::isnan(v);
   };
-  const Bad bad = count_bad(tensor, is_bad);
+  const Bad bad = count_bad(value, is_bad);
   if (bad.count == 0) return {};
   const std::string name = "\"" + value.name + "\"";
   if (need == Need::positive || need == Need::not_zero) {
@@ -116,13 +116,13 @@ Status check_variance(const Graph& graph, NodeId id, std::vector<std::string>* n
   const float epsilon = node.attributes.get_float("epsilon", 1e-5f);
   const auto is_lost = [epsilon](double v) { return !(v + static_cast<double>(epsilon) > 0.0); };
   const Shape& shape = value.constant->shape();
-  if (const Bad bad = count_bad(*value.constant, is_lost); bad.count > 0) {
+  if (const Bad bad = count_bad(value, is_lost); bad.count > 0) {
     return input_error(printable(graph.address(id)) + " (BatchNormalization): variance \"" + value.name +
                        "\": expected numbers above -epsilon (" + std::to_string(-epsilon) + ")" +
                        found_text(bad, "at or below it", shape) + " (" + std::to_string(bad.value) +
                        "). Repair the checkpoint");
   }
-  const Bad negative = count_bad(*value.constant, [](double v) { return v < 0.0; });
+  const Bad negative = count_bad(value, [](double v) { return v < 0.0; });
   if (negative.count > 0 && notes != nullptr) {
     notes->push_back(printable(graph.address(id)) + " (BatchNormalization): variance \"" + value.name +
                      "\" is negative in places" + found_text(negative, "such numbers", shape) +

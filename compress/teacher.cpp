@@ -6,6 +6,7 @@
 #include "core/printable.h"
 #include "data/npy.h"
 #include "graph/blocks.h"
+#include "graph/floats.h"
 #include "graph/shapes.h"
 
 namespace ctk::pipeline {
@@ -142,6 +143,7 @@ Result<RecordedTeacher> load_recorded(const Session& session, const std::string&
 
 Result<Graph> load_teacher(const Session& session, const std::string& path, const std::string& key) {
   CTK_TRY(LoadedModel teacher, load_model(path));
+  graph::widen_constants(teacher.graph);
   const auto infos = [](const Graph& graph) {
     std::string text;
     for (const data::InputInfo& input : input_infos(graph)) {

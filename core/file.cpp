@@ -8,6 +8,10 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <map>
+#include <mutex>
+
+#include "core/mapped_pages.h"
 
 namespace ctk {
 namespace {
@@ -22,6 +26,29 @@ Error system_error(const std::string& path, const std::string& expected) {
     remedy = "Free some space, or give another output folder";
   if (reason == ENOMEM || reason == EMFILE) remedy = "Close other programs";
   return input_error(path + ": expected " + expected + ", found: " + std::strerror(reason) + ". " + remedy);
+}
+
+// Mappings that are alive, by first address: what release_pages() may drop.
+struct Mappings {
+  std::mutex mutex;
+  std::map<std::uintptr_t, std::size_t> sizes;
+};
+
+Mappings& mappings() {
+  static auto* all = new Mappings;  // mappings held by static objects may outlive any other order
+  return *all;
+}
+
+std::shared_ptr<const void> owned_mapping(void* address, std::size_t size) {
+  {
+    const std::lock_guard lock(mappings().mutex);
+    mappings().sizes[reinterpret_cast<std::uintptr_t>(address)] = size;
+  }
+  return {address, [size](const void* p) {
+            const std::lock_guard lock(mappings().mutex);
+            mappings().sizes.erase(reinterpret_cast<std::uintptr_t>(p));
+            ::munmap(const_cast<void*>(p), size);
+          }};
 }
 
 }  // namespace
@@ -46,10 +73,23 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
       return error;
     }
     file.bytes_ = {static_cast<const std::byte*>(address), size};
-    file.owner_ = std::shared_ptr<const void>(address, [size](const void* p) { ::munmap(const_cast<void*>(p), size); });
+    file.owner_ = owned_mapping(address, size);
   }
   ::close(descriptor);
   return file;
+}
+
+void release_pages(const void* data, std::size_t bytes) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(data);
+  const std::lock_guard lock(mappings().mutex);
+  auto found = mappings().sizes.upper_bound(begin);
+  if (found == mappings().sizes.begin()) return;
+  --found;
+  if (begin + bytes > found->first + found->second) return;
+  // Whole pages inside the range; those at its ends may hold what neighbours still read.
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const std::uintptr_t first = (begin + page - 1) / page * page, last = (begin + bytes) / page * page;
+  if (first < last) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
 }
 
 FileWriter::FileWriter(std::string path, std::string temporary, int descriptor)

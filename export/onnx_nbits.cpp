@@ -6,6 +6,7 @@
 
 #include "core/printable.h"
 #include "export/nbits_blocks.h"
+#include "graph/floats.h"
 #include "graph/onnx/write.h"
 
 namespace ctk::exporter {
@@ -303,7 +304,9 @@ class NbitsBuilder {
       return refuse("values of tokens, weights and what follows from them",
                     "\"" + printable(source.name) + "\", which depends on positions");
     }
-    const Tensor tensor = source.quantized != nullptr ? dequantize(*source.quantized) : *source.constant;
+    const Tensor tensor = source.quantized != nullptr ? dequantize(*source.quantized)
+                          : graph::is_narrow(source)  ? graph::floats_of(source)
+                                                      : *source.constant;
     return made_[id] = to_.add_constant(to_.unique_name(source.name), tensor);
   }
 

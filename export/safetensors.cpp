@@ -12,6 +12,7 @@
 #include "core/file.h"
 #include "core/printable.h"
 #include "export/pack_quantized.h"
+#include "graph/floats.h"
 #include "graph/hf/checkpoint.h"
 #include "graph/hf/json.h"
 #include "graph/hf/packed_weights.h"
@@ -160,7 +161,7 @@ Status add_source_tensor(const Checkpoint& checkpoint, const std::string& name, 
   CTK_TRY(const Tensor stored, checkpoint.tensor(name));
   if (value != nullptr) {
     CTK_TRY(const Tensor floats, to_f32(stored));
-    const Tensor found = value->quantized != nullptr ? dequantize(*value->quantized) : *value->constant;
+    const Tensor found = value->quantized != nullptr ? dequantize(*value->quantized) : graph::floats_of(*value);
     const bool is_same =
         found.shape() == floats.shape() && (std::memcmp(found.data(), floats.data(), found.bytes()) == 0 ||
                                             is_plus_one(floats.values<float>(), found.values<float>()));
@@ -241,7 +242,7 @@ Result<std::string> weights_file(const Modules& modules, const Checkpoint& check
   // Weights that the source holds as codes and the graph as floats.
   for (const auto& [name, value] : modules.all_floats()) {
     const bool is_written = checkpoint.find(name) != nullptr && !graph::hf::is_part_of_codes(checkpoint, name);
-    if (!is_written && value->constant) file.add(name, "F32", *value->constant);
+    if (!is_written && value->constant) file.add(name, "F32", graph::floats_of(*value));
   }
   for (const auto& [module, coded] : modules.coded()) CTK_CHECK(add_coded(module, *coded.weight, file));
   return file.bytes();

@@ -1,4 +1,5 @@
 #include "graph/layer.h"
+#include "graph/floats.h"
 
 #include <string>
 
@@ -37,7 +38,7 @@ bool read_weight(const Graph& graph, const Node& node, std::size_t rank, bool is
   if (!is_given_constant(graph, weight.id)) return refuse(why, "its weight is not a constant");
   if (is_given_constant(graph, input_of(node, 0))) return refuse(why, "its input is a constant too");
   const Value& value = graph.value(weight.id);
-  if (value.quantized == nullptr && value.constant->dtype() != DType::f32) {
+  if (value.quantized == nullptr && value.constant->dtype() != DType::f32 && !is_narrow(value)) {
     return refuse(why, "weight \"" + value.name + "\" is not f32 but " + std::string(name_of(value.constant->dtype())));
   }
   weight.shape = constant_shape(value);

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/printable.h"
+#include "graph/floats.h"
 
 namespace ctk::graph {
 
@@ -26,6 +27,7 @@ std::optional<Shape> declared_shape(const Value& value) {
 InferredValue known_constant(const Value& value) {
   // Codes stand for a float weight; its numbers are of no use to a shape rule.
   if (value.quantized != nullptr) return {true, {DType::f32, value.quantized->codes.shape(), std::nullopt}};
+  if (is_narrow(value)) return {true, {DType::f32, value.constant->shape(), std::nullopt}};
   return {true, {value.constant->dtype(), value.constant->shape(), value.constant}};
 }
 

@@ -7,6 +7,7 @@
 
 #include "core/file.h"
 #include "core/hash.h"
+#include "core/mapped_pages.h"
 #include "graph/text.h"
 
 namespace ctk::runtime {
@@ -91,6 +92,7 @@ Result<graph::Graph> load_bundle_bytes(std::span<const std::byte> bytes, std::sh
   const auto data = bytes.subspan(data_offset, data_size);
   if (hash64(text) != read_u64(bytes, 48)) return damaged("text hash", read_u64(bytes, 48), hash64(text));
   if (hash64(data) != read_u64(bytes, 56)) return damaged("data hash", read_u64(bytes, 56), hash64(data));
+  release_pages(data.data(), data.size());
   CTK_TRY(const std::string readable, inflate_text(text, read_u64(bytes, 64)));
   DataSection source(data, std::move(owner));
   CTK_TRY(graph::Graph graph, graph::parse_graph(readable, &source));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/printable.h"
+#include "graph/floats.h"
 #include "graph/ops/op.h"
 
 namespace ctk::runtime {
@@ -131,7 +132,7 @@ void PlanBuilder::add_step(std::unique_ptr<Step> step, NodeId node) {
 
 Status PlanBuilder::define_constant(ValueId id) {
   const graph::Value& value = graph_.value(id);
-  std::optional<Tensor> constant = value.constant;
+  std::optional<Tensor> constant = graph::is_narrow(value) ? graph::floats_of(value) : value.constant;
   if (value.quantized != nullptr) constant = dequantize(*value.quantized);
   if (!constant && infos_[id.index].known) constant = info(id).constant;
   if (!constant) return internal_error("\"" + value.name + "\" is read before any step computes it");

@@ -23,5 +23,6 @@ Status bench_w4(const BenchOptions& options, const EmitRow& emit);
 Status bench_attn(const BenchOptions& options, const EmitRow& emit);
 Status bench_int8(const BenchOptions& options, const EmitRow& emit);
 Status bench_llm(const BenchOptions& options, const EmitRow& emit);
+Status bench_quant(const BenchOptions& options, const EmitRow& emit);
 
 }  // namespace ctk::pipeline

@@ -98,7 +98,7 @@ void add_bench(CLI::App& app, Session& session) {
   const auto arguments = std::make_shared<Arguments>();
   pipeline::BenchOptions& options = arguments->options;
   verb->add_option("model", options.model, "An .onnx file, a bundle, a checkpoint's folder");
-  verb->add_option("--suite", options.suite, "Kernels and networks on fixed shapes: w4, int8, attn, llm");
+  verb->add_option("--suite", options.suite, "Kernels and networks on fixed shapes: w4, int8, attn, llm, quant");
   verb->add_flag("--quick", options.quick, "With --suite: the small shapes only");
   verb->add_flag("--layers", options.layers, "With a model: a row for each step, too");
   verb->add_option("--size", options.size, "Size of dimensions the model leaves open: tokens of a text")

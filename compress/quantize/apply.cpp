@@ -9,7 +9,9 @@
 #include "compress/quantize/notes.h"
 #include "compress/quantize/quantizers.h"
 #include "compress/quantize/rtn.h"
+#include "compress/quantize/stored_grid.h"
 #include "core/printable.h"
+#include "graph/floats.h"
 #include "graph/shapes.h"
 
 namespace ctk::quantization {
@@ -59,7 +61,7 @@ void split_weight(Graph& graph, Work& work, Layer& layer, const QuantScheme& sch
   }
   if (others.empty()) return;
   const std::string name = graph.value(shared).name, address = graph.address(layer.node);
-  const ValueId copy = graph.add_constant(graph.unique_name(name + "_for_" + address), *graph.value(shared).constant);
+  const ValueId copy = graph::add_copy(graph, graph.unique_name(name + "_for_" + address), shared);
   for (NodeId mate : mates) graph.set_input(mate, 1, copy);
   for (auto& [other, wanted] : work) {
     if (std::find(mates.begin(), mates.end(), other.node) != mates.end()) other.weight = copy;
@@ -132,20 +134,20 @@ void warn_of_vanished(const graph::Value& value, const LayerOutcome& line, const
            "): most or all of their digits are lost. Scale the weight up, or keep this layer float with `ignore`"});
 }
 
-Status code_weight(Graph& graph, const Layer& layer, const QuantScheme& scheme, const Quantizer& quantizer,
-                   std::vector<float> least_scales, bool reduce_range, const WeightOutcome* given,
-                   LayerOutcome& outcome) {
+Status code_weight(Graph& graph, const Layer& layer, const Tensor& original, const QuantScheme& scheme,
+                   const Quantizer& quantizer, std::vector<float> least_scales, bool reduce_range,
+                   const WeightOutcome* given, LayerOutcome& outcome) {
   graph::Value& value = graph.value(layer.weight);
   WeightRequest request;
-  request.weight = *value.constant;
+  request.weight = original;
   request.scheme = scheme;
   request.channel_axis = layer.channel_axis;
   request.group_count = layer.group_count;
   request.least_scales = std::move(least_scales);
   request.reduce_range = reduce_range;
-  auto result = given != nullptr ? Result<WeightOutcome>(*given) : quantizer.run(request);
+  auto result = given != nullptr ? Result<WeightOutcome>(*given) : keep_or_code(quantizer, request);
   if (!result) return std::move(result).error().with_context(outcome.address);
-  const double energy = energy_of(*value.constant);
+  const double energy = energy_of(original);
   outcome.method = result->tensor.method;
   outcome.error_method = energy > 0 ? result->squared_error / energy : 0;
   outcome.error_rtn = energy > 0 ? result->squared_error_rtn / energy : 0;
@@ -164,22 +166,29 @@ const WeightOutcome* given_for(const ApplyOptions& options, const std::string& a
 
 // Why fp16 cannot hold a weight; empty when it can.
 std::string beyond_half(const graph::Value& value) {
-  if (!value.constant || value.constant->dtype() != DType::f32) return "";
-  for (float v : value.constant->values<float>()) {
-    if (std::isfinite(half_to_float(float_to_half(v)))) continue;
-    return "weight \"" + value.name + "\" holds " + std::to_string(v) + ", which fp16 cannot hold (largest 65504)";
-  }
-  return "";
+  if (!value.constant || value.dtype != DType::f32) return "";
+  std::string reason;
+  graph::visit_floats(value, [&](std::span<const float> piece, std::size_t) {
+    const auto bad =
+        std::ranges::find_if(piece, [](float v) { return !std::isfinite(half_to_float(float_to_half(v))); });
+    if (bad == piece.end()) return true;
+    reason = "weight \"" + value.name + "\" holds " + std::to_string(*bad) + ", which fp16 cannot hold (largest 65504)";
+    return false;
+  });
+  return reason;
 }
 
 // Why fp16 scales cannot reach a weight; empty when they can.
 std::string beyond_half_scales(const graph::Value& value, const QuantScheme& scheme) {
-  if (!value.constant || value.constant->dtype() != DType::f32) return "";
+  if (!value.constant || value.dtype != DType::f32) return "";
   float smallest = 0, largest = 0;
-  for (float v : value.constant->values<float>()) {
-    smallest = std::min(smallest, v);
-    largest = std::max(largest, v);
-  }
+  graph::visit_floats(value, [&](std::span<const float> piece, std::size_t) {
+    for (float v : piece) {
+      smallest = std::min(smallest, v);
+      largest = std::max(largest, v);
+    }
+    return true;
+  });
   const float steps =
       static_cast<float>(scheme.is_affine ? (1 << scheme.weight_bits) - 1 : highest_code(scheme.weight_bits));
   const float reach = scheme.is_affine ? largest - smallest : std::max(largest, -smallest);
@@ -189,20 +198,19 @@ std::string beyond_half_scales(const graph::Value& value, const QuantScheme& sch
   return "weight \"" + value.name + "\" holds numbers up to " + text + ", which need scales beyond fp16 (65504)";
 }
 
-Status halve_weight(Graph& graph, const Layer& layer, LayerOutcome& outcome) {
+Status halve_weight(Graph& graph, const Layer& layer, const Tensor& original, LayerOutcome& outcome) {
   graph::Value& value = graph.value(layer.weight);
   QuantTensor halves;
   halves.scheme = {16, 32, Granularity::per_channel, 0};
   halves.channel_axis = layer.channel_axis;
   halves.group_count = layer.group_count;
   halves.method = "fp16";
-  CTK_TRY(halves.codes, cast(*value.constant, DType::f16));
-  const double energy = energy_of(*value.constant);
+  CTK_TRY(halves.codes, cast(original, DType::f16));
+  const double energy = energy_of(original);
   const Tensor back = dequantize(halves);
   double error = 0;
   for (std::size_t i = 0; i < back.size(); ++i) {
-    const double miss =
-        static_cast<double>(back.values<float>()[i]) - static_cast<double>(value.constant->values<float>()[i]);
+    const double miss = static_cast<double>(back.values<float>()[i]) - static_cast<double>(original.values<float>()[i]);
     error += miss * miss;
   }
   outcome.method = "fp16";
@@ -333,20 +341,20 @@ Result<ApplyOutcome> apply_schemes(Graph& graph, const SchemeMap& schemes, const
       continue;
     }
     line_of[layer.weight] = outcome.layers.size();
-    const Tensor original = *graph.value(layer.weight).constant;
+    const Tensor original = graph::floats_of(graph.value(layer.weight));
     if (scheme.is_integer_weight()) {
       std::vector<float> least;
       for (const auto& [mate, wanted] : work) {
         if (scheme.is_integer_activation() && mate.weight == layer.weight)
           raise(least, least_scales(graph, mate, ranges));
       }
-      CTK_CHECK(code_weight(graph, layer, scheme, *quantizer, std::move(least), options.reduce_range,
+      CTK_CHECK(code_weight(graph, layer, original, scheme, *quantizer, std::move(least), options.reduce_range,
                             given_for(options, address), line));
       if (options.bias_correction && options.input_means != nullptr) {
         CTK_TRY(line.bias_corrected, correct_bias(graph, layer, original, *options.input_means));
       }
     } else {
-      CTK_CHECK(halve_weight(graph, layer, line));
+      CTK_CHECK(halve_weight(graph, layer, original, line));
     }
     warn_of_vanished(graph.value(layer.weight), line, original, outcome);
     if (line.raised_scales > 0) {

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 
+#include "compress/quantize/code_store.h"
 #include "compress/quantize/layer_inputs.h"
+#include "compress/quantize/stored_grid.h"
 #include "compress/quantize/stream.h"
 #include "core/printable.h"
+#include "graph/floats.h"
 
 namespace ctk::quantization {
 namespace {
@@ -18,12 +21,28 @@ bool takes_codes(const QuantScheme& scheme) {
 
 // Lets `layer` alone read its codes: other readers of the weight go on with the float original.
 void set_codes(Graph& coded, const Layer& layer, const QuantTensor& codes) {
-  const graph::ValueId own = coded.add_constant(
-      coded.unique_name(coded.value(layer.weight).name + "_coded_" + std::to_string(layer.node.index)),
-      *coded.value(layer.weight).constant);
+  const graph::ValueId own = graph::add_copy(
+      coded, coded.unique_name(coded.value(layer.weight).name + "_coded_" + std::to_string(layer.node.index)),
+      layer.weight);
   coded.value(own).constant.reset();
   coded.value(own).quantized = std::make_shared<const QuantTensor>(codes);
   coded.set_input(layer.node, 1, own);
+}
+
+// One layer under one scheme.
+struct Job {
+  Layer layer;
+  std::string address;
+  QuantScheme scheme;
+  bool is_own = false;  // the one that later layers are fed by
+
+  std::pair<std::string, std::string> key() const { return {address, to_string(scheme)}; }
+};
+
+std::vector<std::string> addresses_of(const Graph& graph, const std::vector<Layer>& layers) {
+  std::vector<std::string> addresses;
+  for (const Layer& layer : layers) addresses.push_back(graph.address(layer.node));
+  return addresses;
 }
 
 }  // namespace
@@ -43,39 +62,81 @@ Result<InputCodes> code_from_inputs(const Graph& graph, const SchemeMap& schemes
   }
   InputCodes codes;
   Graph coded = graph.clone();
-  const auto code = [&](Graph& target, const std::vector<Layer>& layers, LayerInputs& inputs) -> Status {
+  const CodeStore store(options.store);
+  const auto jobs_of = [&](const std::vector<Layer>& layers) {
+    std::vector<Job> jobs;
     for (const Layer& layer : layers) {
       const std::string address = graph.address(layer.node);
+      const auto add = [&](const QuantScheme& scheme, bool is_own) {
+        if (takes_codes(scheme)) jobs.push_back({layer, address, scheme, is_own});
+      };
+      if (const auto more = options.also.find(address); more != options.also.end()) {
+        for (const QuantScheme& scheme : more->second) add(scheme, false);
+      }
+      if (const auto own = schemes.find(address); own != schemes.end()) add(own->second, true);
+    }
+    return jobs;
+  };
+  const auto take = [&](Graph& target, const std::vector<Job>& jobs, StoredCodes found) {
+    for (const Job& job : jobs) {
+      WeightOutcome& outcome = found.at(job.key());
+      if (job.is_own) {
+        set_codes(target, job.layer, outcome.tensor);
+        codes.given.emplace(job.address, std::move(outcome));
+      } else {
+        codes.also[job.key()] = std::move(outcome);
+      }
+    }
+  };
+  const auto code = [&](Graph& target, const std::vector<Layer>& layers, LayerInputs& inputs) -> Status {
+    const std::vector<Job> jobs = jobs_of(layers);
+    const auto run = [&](const Job& job, const InputReceipt* judged) -> Result<WeightOutcome> {
       WeightRequest request;
-      request.weight = *graph.value(layer.weight).constant;
-      request.channel_axis = layer.channel_axis;
-      request.group_count = layer.group_count;
+      request.weight = graph::floats_of(graph.value(job.layer.weight));
+      request.scheme = job.scheme;
+      request.channel_axis = job.layer.channel_axis;
+      request.group_count = job.layer.group_count;
       request.reduce_range = options.reduce_range;
       request.inputs = &inputs;
       request.damping = options.damping;
-      const auto run = [&](const QuantScheme& scheme) -> Result<WeightOutcome> {
-        request.scheme = scheme;
-        auto outcome = quantizer->run(request);
-        if (!outcome) return std::move(outcome).error().with_context(printable(address));
-        return outcome;
-      };
-      if (const auto more = options.also.find(address); more != options.also.end()) {
-        for (const QuantScheme& scheme : more->second) {
-          if (!takes_codes(scheme)) continue;
-          CTK_TRY(codes.also[std::pair(address, to_string(scheme))], run(scheme));
-        }
-      }
-      const auto scheme = schemes.find(address);
-      if (scheme == schemes.end() || !takes_codes(scheme->second)) continue;
-      CTK_TRY(WeightOutcome outcome, run(scheme->second));
-      set_codes(target, layer, outcome.tensor);
-      codes.given.emplace(address, std::move(outcome));
+      inputs.judged = judged;
+      auto outcome = keep_or_code(*quantizer, request);
+      if (!outcome) return std::move(outcome).error().with_context(printable(job.address));
+      return outcome;
+    };
+    StoredCodes found;
+    for (const Job& job : jobs) {
+      CTK_TRY(found[job.key()], run(job, nullptr));
     }
+    // The method has been judged on samples it had not seen: where it won, codes may be fitted to these too.
+    const auto won = [&](const Job& job) {
+      const auto& receipt = found[job.key()].receipt;
+      return receipt && receipt->held_out_rows > 0 && !receipt->fell_back;
+    };
+    if (std::ranges::any_of(jobs, won)) {
+      inputs.add_held_out();
+      for (const Job& job : jobs) {
+        if (!won(job)) continue;
+        const InputReceipt judged = *found[job.key()].receipt;
+        CTK_TRY(found[job.key()], run(job, &judged));
+      }
+    }
+    CTK_TRY(found, store.put(addresses_of(graph, layers), std::move(found)));
+    take(target, jobs, std::move(found));
     return {};
   };
   WalkOptions walk;
   walk.hold_out_every = options.hold_out_every;
   walk.progress = options.progress;
+  walk.values_in_memory = options.values_in_memory;
+  walk.folder = options.folder;
+  walk.restore = [&](Graph& target, const std::vector<Layer>& layers) {
+    auto found = store.find(addresses_of(graph, layers));
+    const std::vector<Job> jobs = jobs_of(layers);
+    if (!found || !std::ranges::all_of(jobs, [&](const Job& job) { return found->contains(job.key()); })) return false;
+    take(target, jobs, std::move(*found));
+    return true;
+  };
   CTK_CHECK(walk_layers(graph, coded, wanted, split, walk, code));
   return codes;
 }

@@ -15,6 +15,11 @@ struct FromInputsOptions {
   std::size_t hold_out_every = 8;
   // Further schemes of a layer, by address: coded from the same inputs, those that the network of `schemes` leaves it.
   std::map<std::string, std::vector<QuantScheme>> also;
+  // Where codes are kept as they are found, and looked for; made where it is not there. Empty: nowhere. Whoever names
+  // it answers for its holding codes of these very inputs only.
+  std::string store;
+  std::size_t values_in_memory = std::size_t{512} << 20;  // bytes; what crosses a layer beyond it lies in `folder`
+  std::string folder;
   std::function<void(std::size_t done, std::size_t total)> progress;
 };
 

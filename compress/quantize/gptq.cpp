@@ -1,7 +1,9 @@
 // GPTQ: minimises tr((W - Q) H (W - Q)^T) greedily, column by column, each column making up for the errors before it.
 // In:  W [rows, columns] float32, H [columns, columns] = sum x x^T from calibrate/hessian.
 // Out: codes [rows, columns], scales (and zero points) [rows, groups].
-// Cost: rows * columns^2 / 2 + columns^3 / 3 multiply-adds, in gemm_fp32; two matrices the size of H, two that of W.
+// Cost: rows * columns^2 / 2 + columns^3 / 3 multiply-adds, in gemm_fp32; two and a half matrices the size of H, some
+// five
+//       that of W.
 // Source: Frantar et al., GPTQ, 2022. Column k is rounded from w_k + sum_{i<k} (w_i - q_i) R_ik / R_kk with H = R R^T,
 // R upper triangular: the same numbers as the paper's by way of H^-1 (Chee et al., QuIP, 2023, theorem 6), with no
 // inverse. Differs: scales are fitted beforehand (static groups), so columns may go by falling H_kk while groups stay
@@ -119,13 +121,21 @@ Curvature factor(const GptqInput& input, const GptqOptions& options, GptqReceipt
   }
 }
 
+// W (cross - H)^T, [rows, columns]: the outputs' part that x misses of y.
+std::vector<float> through_gap(const GptqInput& input, std::span<const float> hessian, std::span<const float> cross) {
+  const std::size_t k = input.columns;
+  std::vector<float> product(input.rows * k);
+  multiply_transposed(input.weights, input.rows, k, k, product, [&](std::size_t row, float* gap) {
+    for (std::size_t i = 0; i < k; ++i) gap[i] = cross[row * k + i] - hessian[row * k + i];
+  });
+  return product;
+}
+
 std::vector<float> moved_target(const GptqInput& input, const Curvature& c, double share) {
   const std::size_t k = input.columns, n = input.rows;
   std::vector<float> target(input.weights.begin(), input.weights.end());
   if (input.cross.empty() || input.hessian.empty() || share == 0) return target;
-  std::vector<float> gap(k * k), step(n * k), turned(n * k);
-  for (std::size_t i = 0; i < gap.size(); ++i) gap[i] = input.cross[i] - input.hessian[i];  // sum x (y - x)^T
-  multiply_transposed(input.weights, n, gap, k, k, step);
+  std::vector<float> step = through_gap(input, input.hessian, input.cross), turned(n * k);
   for (std::size_t r = 0; r < n; ++r) {
     for (std::size_t i = 0; i < k; ++i) turned[r * k + i] = step[r * k + c.order[k - 1 - i]];
   }
@@ -247,19 +257,15 @@ std::vector<std::int8_t> round_in_order(const GptqInput& input, const GptqOption
   return codes;
 }
 
-// |W y - Q x|^2 over samples, less |W (y - x)|^2: tr(E H E^T) + 2 tr(E (cross - H) W^T), E = W - Q.
-double error_on(const GptqInput& input, std::span<const float> hessian, std::span<const float> cross,
+// |W y - Q x|^2 over samples, less |W (y - x)|^2: tr(E H E^T) + 2 tr(E (cross - H) W^T), E = W - Q. `missed` is
+// through_gap(), empty where x is y.
+double error_on(const GptqInput& input, std::span<const float> hessian, const std::vector<float>& missed,
                 const GridForm& form, std::span<const std::int8_t> codes, const Grids& grids) {
-  const std::size_t k = input.columns, n = input.rows;
-  std::vector<float> errors = dequantize(codes, n, k, form, grids);
+  std::vector<float> errors = dequantize(codes, input.rows, input.columns, form, grids);
   for (std::size_t i = 0; i < errors.size(); ++i) errors[i] = input.weights[i] - errors[i];
-  double error = output_error(errors, n, hessian, k);
-  if (cross.empty()) return error;
-  std::vector<float> gap(k * k), product(n * k);
-  for (std::size_t i = 0; i < gap.size(); ++i) gap[i] = cross[i] - hessian[i];
-  multiply_transposed(input.weights, n, gap, k, k, product);
-  for (std::size_t i = 0; i < errors.size(); ++i)
-    error += 2 * static_cast<double>(errors[i]) * static_cast<double>(product[i]);
+  double error = output_error(errors, input.rows, hessian, input.columns);
+  for (std::size_t i = 0; i < missed.size(); ++i)
+    error += 2 * static_cast<double>(errors[i]) * static_cast<double>(missed[i]);
   return error;
 }
 
@@ -271,7 +277,7 @@ Result<GptqOutcome> quantize_gptq(const GptqInput& input, const GptqOptions& opt
   GptqOutcome outcome;
   GptqReceipt& receipt = outcome.receipt;
   receipt.samples = input.samples;
-  const Curvature curvature = factor(input, options, receipt);
+  Curvature curvature = factor(input, options, receipt);
   std::vector<float> importance;
   if (options.weights_fit) {
     for (std::size_t i = 0; i < k; ++i) importance.push_back(curvature.damped[i * k + i]);
@@ -281,6 +287,7 @@ Result<GptqOutcome> quantize_gptq(const GptqInput& input, const GptqOptions& opt
   const std::vector<float> target = moved_target(input, curvature, options.target_share);
   outcome.grids = input.cross.empty() ? rounded_grids : fit_grids(target, n, k, options.form, options.fit, importance);
   outcome.codes = round_in_order(input, options, curvature, outcome.grids, target);
+  curvature.lower = {};  // as large as H, and done with
   if (options.sweeps > 0) {
     const CoordinateDescent descent(curvature.damped, k, options.form);
     for (int i = 0; i < options.sweeps; ++i) {
@@ -291,10 +298,13 @@ Result<GptqOutcome> quantize_gptq(const GptqInput& input, const GptqOptions& opt
   }
   const bool is_reached = receipt.dead_columns < k;
   const auto errors = [&](std::span<const float> hessian, std::span<const float> cross) {
-    return std::pair{error_on(input, hessian, cross, options.form, rounded, rounded_grids),
-                     error_on(input, hessian, cross, options.form, outcome.codes, outcome.grids)};
+    const std::vector<float> missed = cross.empty() ? std::vector<float>() : through_gap(input, hessian, cross);
+    return std::pair{error_on(input, hessian, missed, options.form, rounded, rounded_grids),
+                     error_on(input, hessian, missed, options.form, outcome.codes, outcome.grids)};
   };
-  if (is_reached) std::tie(receipt.error_rounding, receipt.error) = errors(input.hessian, input.cross);
+  curvature.damped = {};
+  const bool judges = is_reached && (options.judges_samples || input.held_out_hessian.empty());
+  if (judges) std::tie(receipt.error_rounding, receipt.error) = errors(input.hessian, input.cross);
   receipt.fell_back = !is_reached || receipt.error > receipt.error_rounding;
   if (!input.held_out_hessian.empty()) {
     std::tie(receipt.held_out_error_rounding, receipt.held_out_error) =

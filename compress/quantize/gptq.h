@@ -20,6 +20,7 @@ struct GptqOptions {
   double damping = 0.01;                 // of the mean of H's diagonal over live columns, added to all of it
   int sweeps = 4;                        // of coordinate descent after GPTQ; 0: plain GPTQ
   SweepParts sweep_parts;                // what moves in them besides codes
+  bool judges_samples = true;            // errors on the samples themselves; needed where none are held out
   double target_share = 0.5;             // of the way to the best weights for the inputs as they come; needs `cross`
 };
 
@@ -41,8 +42,8 @@ struct GptqReceipt {
   std::size_t dead_columns = 0;  // whose H[k][k] is 0: their codes are plain rounding
   double damping = 0;            // share of the mean diagonal that was used,
   int damping_raises = 0;        // after so many failed factorizations
-  // Squared output error over the samples, of rounding to fitted grids and of this method before any falling back: with
-  // `cross` less a constant that is the same for both, and so possibly negative.
+  // Squared output error over the samples (0 unless asked for), of rounding to fitted grids and of this method before
+  // any falling back: with `cross` less a constant that is the same for both, and so possibly negative.
   double error_rounding = 0, error = 0;
   std::optional<double> held_out_error_rounding, held_out_error;
   std::size_t moved_codes = 0;  // by coordinate descent

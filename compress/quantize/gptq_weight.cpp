@@ -36,12 +36,6 @@ double output_energy(std::span<const float> weights, std::span<const float> hess
   return sum;
 }
 
-std::vector<float> sum_of(std::span<const float> a, std::span<const float> b) {
-  std::vector<float> sum(a.begin(), a.end());
-  for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += b[i];
-  return sum;
-}
-
 InputReceipt receipt_of(const GptqReceipt& found, const LayerInputs& inputs, double energy) {
   InputReceipt receipt;
   receipt.rows = static_cast<std::int64_t>(inputs.coded.rows());
@@ -81,19 +75,14 @@ Result<WeightOutcome> quantize_by_gptq(const WeightRequest& request) {
   GptqOptions options;
   options.form = form_of(request.scheme);
   options.damping = request.damping;
+  options.judges_samples = input.held_out_hessian.empty();
   CTK_TRY(GptqOutcome found, quantize_gptq(input, options));
-  const auto moment = input.held_out_hessian.empty() ? input.hessian : input.held_out_hessian;
-  const double energy = output_energy(rows, moment, input.rows, input.columns);
-  const InputReceipt receipt = receipt_of(found.receipt, inputs, energy);
-  if (!found.receipt.fell_back && !input.held_out_hessian.empty()) {
-    // The method has been judged on samples it had not seen: the codes may now be fitted to these too.
-    const std::vector<float> hessian = sum_of(input.hessian, input.held_out_hessian);
-    const std::vector<float> cross = sum_of(input.cross, input.held_out_cross);
-    input.hessian = hessian;
-    input.cross = cross;
-    input.held_out_hessian = input.held_out_cross = {};
-    input.samples += inputs.held_out.rows();
-    CTK_TRY(found, quantize_gptq(input, options));
+  InputReceipt receipt;
+  if (inputs.judged != nullptr) {
+    receipt = *inputs.judged;
+  } else {
+    const auto moment = input.held_out_hessian.empty() ? input.hessian : input.held_out_hessian;
+    receipt = receipt_of(found.receipt, inputs, output_energy(rows, moment, input.rows, input.columns));
   }
 
   WeightOutcome outcome;

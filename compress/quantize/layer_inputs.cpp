@@ -62,11 +62,20 @@ Status add_rows(const Graph& graph, const Layer& layer, const Tensor& original, 
 
 }  // namespace
 
+void LayerInputs::add_held_out() {
+  coded.add_moment(held_out);
+  cross.add_moment(held_out_cross);
+  held_out = calibrate::Moment(coded.columns());
+  held_out_cross = calibrate::CrossMoment(coded.columns());
+}
+
 Status walk_layers(const Graph& original, Graph& coded, const std::vector<std::string>& wanted,
                    const data::Split& split, const WalkOptions& options, const CodeLayers& code) {
   const std::vector<Group> groups = groups_in_order(original, wanted);
   const std::size_t count = split.count();
-  Stream before(original), after(coded);
+  StreamOptions streaming;
+  streaming.store = std::make_shared<ValueStore>(options.values_in_memory, options.folder);
+  Stream before(original, streaming), after(coded, streaming);
   for (std::size_t i = 0; i < count; ++i) {
     CTK_TRY(const data::Batch sample, split.read(i, i + 1));
     CTK_CHECK(before.begin(sample.inputs));
@@ -77,11 +86,16 @@ Status walk_layers(const Graph& original, Graph& coded, const std::vector<std::s
     const std::string address = printable(original.address(group.layers[0].node));
     CTK_CHECK(before.advance(group.place));
     CTK_CHECK(after.advance(group.place));
+    if (options.restore && options.restore(coded, group.layers)) {
+      if (options.progress) options.progress(g + 1, groups.size());
+      continue;
+    }
     LayerInputs inputs(static_cast<std::size_t>(group.layers[0].reduction));
     for (std::size_t i = 0; i < count; ++i) {
       const bool hold_out = is_held_out(i, count, options.hold_out_every);
-      auto added = add_rows(original, group.layers[0], before.value(i, group.input), after.value(i, group.input),
-                            hold_out, inputs);
+      CTK_TRY(const Tensor floats, before.read(i, group.input));
+      CTK_TRY(const Tensor fed, after.read(i, group.input));
+      auto added = add_rows(original, group.layers[0], floats, fed, hold_out, inputs);
       if (!added) return std::move(added).error().with_context(address + ", " + split.source->where(split.indices[i]));
     }
     CTK_CHECK(code(coded, group.layers, inputs));

@@ -14,17 +14,32 @@
 
 namespace ctk::quantization {
 
+struct InputReceipt;
+
 // Second moments of the inputs of layers that read one value, [K, K] each, K the layers' reduction.
 struct LayerInputs {
   explicit LayerInputs(std::size_t k) : coded(k), held_out(k), cross(k), held_out_cross(k) {}
   calibrate::Moment coded, held_out;             // sum x x^T, x as the coded network feeds it; of samples no fit sees
   calibrate::CrossMoment cross, held_out_cross;  // sum x y^T, y as the float network does
+
+  // What a method was worth on samples held out, of the layer in work, once they are among the others; null: it is to
+  // be judged.
+  const InputReceipt* judged = nullptr;
+
+  // Samples that were held out count among the others from here on, and no longer by themselves.
+  void add_held_out();
 };
 
 struct WalkOptions {
   // Of so many samples one is held out; with fewer samples than this the last one, with one sample none.
   std::size_t hold_out_every = 8;
+  // Bytes of values that cross a layer, of all samples; those beyond it lie in a file in `folder` (empty: in memory
+  // too).
+  std::size_t values_in_memory = std::size_t{512} << 20;
+  std::string folder;
   std::function<void(std::size_t done, std::size_t total)> progress;  // groups of layers
+  // Whether the layers have been coded before: then it gives them their codes, and nothing is gathered. May be empty.
+  std::function<bool(graph::Graph& coded, const std::vector<graph::Layer>& layers)> restore;
 };
 
 // Called for layers that read one value, in graph order. Gives them their codes in `coded` (Value::quantized of a
@@ -33,7 +48,7 @@ using CodeLayers =
     std::function<Status(graph::Graph& coded, const std::vector<graph::Layer>& layers, LayerInputs& inputs)>;
 
 // `wanted`: addresses. `original` is float; `coded` starts as a copy of it. One sample of `split` at a time, so that
-// memory holds the values that cross one layer, of all samples, twice.
+// what is held are the values that cross one layer, of all samples, twice, in memory up to a bound.
 // Errors: input (a sample that cannot be run, NaN at the layer that it reached first: names both), interrupted, and
 // those of `code`.
 Status walk_layers(const graph::Graph& original, graph::Graph& coded, const std::vector<std::string>& wanted,

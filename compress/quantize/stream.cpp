@@ -1,6 +1,9 @@
 #include "compress/quantize/stream.h"
 
+#include <algorithm>
+
 #include "compress/interrupt.h"
+#include "core/mapped_pages.h"
 #include "graph/subgraph.h"
 #include "runtime/cpu_executor.h"
 
@@ -16,6 +19,23 @@ struct Part {
   graph::Subgraph nodes;
   std::unique_ptr<runtime::CpuExecutor> executor;
 };
+
+// Of the packed copy that a layer's float kernel makes; codes that have kernels of their own stay codes.
+std::size_t float_bytes_of(const Graph& graph, graph::NodeId id) {
+  const auto layer = graph::layer_of(graph, id);
+  if (!layer) return 0;
+  const graph::Value& weight = graph.value(layer->weight);
+  return weight.constant ? 4 * weight.constant->size() : 0;
+}
+
+// What was read of a mapped file to pack a layer's weight.
+void release_weight(const Graph& graph, graph::NodeId id) {
+  const auto layer = graph::layer_of(graph, id);
+  if (!layer) return;
+  const graph::Value& weight = graph.value(layer->weight);
+  const Tensor& held = weight.constant ? *weight.constant : weight.quantized->codes;
+  release_pages(held.data(), held.bytes());
+}
 
 }  // namespace
 
@@ -92,10 +112,14 @@ std::vector<float> patches(const Graph& graph, const Layer& layer, const Tensor&
   return out;
 }
 
+Stream::Stream(const Graph& graph, StreamOptions options) : graph_(graph), options_(std::move(options)) {
+  if (options_.store == nullptr) options_.store = std::make_shared<ValueStore>();
+}
+
 Status Stream::begin(const std::vector<Tensor>& inputs) {
   Sample sample;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    sample.values[graph_.inputs()[i]] = inputs[i];
+    CTK_TRY(sample.values[graph_.inputs()[i]], options_.store->keep(inputs[i]));
     sample.shapes.push_back(inputs[i].shape());
   }
   if (!infos_.contains(sample.shapes)) {
@@ -106,31 +130,98 @@ Status Stream::begin(const std::vector<Tensor>& inputs) {
 }
 
 Status Stream::advance(std::size_t next) {
-  if (next <= place_) return {};
+  while (place_ < next) CTK_CHECK(run_part(end_of_part(next), nullptr));
+  return {};
+}
+
+Status Stream::finish(const Visitor& visit) {
+  const std::size_t last = graph_.order().size();
+  for (std::size_t end = end_of_part(last); end < last; end = end_of_part(last)) CTK_CHECK(run_part(end, nullptr));
+  return run_part(last, &visit);
+}
+
+// The farthest place from here on that few enough weights lie before; of the last places, the one that the fewest bytes
+// cross.
+std::size_t Stream::end_of_part(std::size_t most) const {
+  const std::vector<graph::NodeId>& order = graph_.order();
+  std::size_t end = place_, bytes = 0;
+  for (; end < most; ++end) {
+    const std::size_t more = float_bytes_of(graph_, order[end]);
+    if (end > place_ && more > 0 && bytes + more > options_.part_bytes) break;
+    bytes += more;
+  }
+  if (end == most || samples_.empty()) return end;
+  std::map<graph::NodeId, std::size_t> place_of;
+  for (std::size_t i = 0; i < order.size(); ++i) place_of[order[i]] = i;
+  const auto& infos = infos_.at(samples_[0].shapes);
+  std::vector<std::size_t> crossing(end + 1, 0);  // [place]: bytes made before it and read from it on
+  for (std::size_t i = 0; i < infos.size(); ++i) {
+    const graph::Value& value = graph_.value(ValueId{static_cast<std::uint32_t>(i)});
+    if (value.is_removed || value.is_constant() || !infos[i].known) continue;
+    if (value.producer.is_valid() && !place_of.contains(value.producer)) continue;
+    const std::size_t made = value.producer.is_valid() ? place_of[value.producer] + 1 : 0;
+    std::size_t read = 0;
+    for (graph::NodeId reader : value.consumers) {
+      if (const auto at = place_of.find(reader); at != place_of.end()) read = std::max(read, at->second);
+    }
+    for (std::size_t p = made; p <= std::min(read, end); ++p) crossing[p] += elements(infos[i].info.shape);
+  }
+  const std::size_t least = place_ + (end - place_ + 1) / 2;
+  std::size_t best = end;
+  for (std::size_t p = end; p >= std::max(least, place_ + 1); --p) {
+    if (crossing[p] < crossing[best]) best = p;
+  }
+  return best;
+}
+
+Status Stream::run_part(std::size_t end, const Visitor* visit) {
   std::map<std::vector<Shape>, std::unique_ptr<Part>> parts;
   const auto packed = std::make_shared<runtime::PackedWeights>();
-  const std::set<ValueId> needed = read_from(next);
-  for (Sample& sample : samples_) {
+  const std::set<ValueId> needed = read_from(end);
+  for (std::size_t s = 0; s < samples_.size(); ++s) {
+    Sample& sample = samples_[s];
     CTK_CHECK(check_interrupt());
     std::unique_ptr<Part>& part = parts[sample.shapes];
     if (part == nullptr) {
       part = std::make_unique<Part>();
-      CTK_TRY(part->nodes, graph::extract(graph_, place_, next, infos_.at(sample.shapes)));
+      CTK_TRY(part->nodes, graph::extract(graph_, place_, end, infos_.at(sample.shapes)));
     }
     std::vector<Tensor> inputs;
     std::vector<Shape> shapes;
     for (ValueId id : part->nodes.inputs) {
-      inputs.push_back(sample.values.at(id));
-      shapes.push_back(inputs.back().shape());
+      CTK_TRY(Tensor input, sample.values.at(id).read());
+      shapes.push_back(input.shape());
+      inputs.push_back(std::move(input));
     }
     if (part->executor == nullptr) {
-      CTK_TRY(part->executor, runtime::CpuExecutor::create(part->nodes.graph, shapes, {{}, true, packed}));
+      CTK_TRY(part->executor, runtime::CpuExecutor::create(part->nodes.graph, shapes, {{}, options_.fuse, packed}));
     }
     CTK_TRY(std::vector<Tensor> outputs, part->executor->run(inputs));
-    for (std::size_t i = 0; i < outputs.size(); ++i) sample.values[part->nodes.outputs[i]] = std::move(outputs[i]);
+    inputs.clear();
+    std::map<ValueId, Tensor> made;
+    for (std::size_t i = 0; i < outputs.size(); ++i) made[part->nodes.outputs[i]] = std::move(outputs[i]);
+    if (visit != nullptr) {
+      std::vector<Tensor> results;
+      for (ValueId id : graph_.outputs()) {
+        if (const auto found = made.find(id); found != made.end()) {
+          results.push_back(found->second);
+        } else {
+          CTK_TRY(results.emplace_back(), sample.values.at(id).read());
+        }
+      }
+      made.clear();
+      sample.values.clear();
+      CTK_CHECK((*visit)(s, std::move(results)));
+      continue;
+    }
     std::erase_if(sample.values, [&](const auto& entry) { return !needed.contains(entry.first); });
+    for (auto& [id, tensor] : made) {
+      if (!needed.contains(id)) continue;
+      CTK_TRY(sample.values[id], options_.store->keep(std::move(tensor)));
+    }
   }
-  place_ = next;
+  for (std::size_t i = place_; i < end; ++i) release_weight(graph_, graph_.order()[i]);
+  place_ = end;
   return {};
 }
 
@@ -140,6 +231,12 @@ std::set<ValueId> Stream::read_from(std::size_t place) const {
     for (ValueId input : graph_.node(graph_.order()[i]).inputs) needed.insert(input);
   }
   return needed;
+}
+
+std::size_t float_weight_bytes(const Graph& graph) {
+  std::size_t bytes = 0;
+  for (graph::NodeId id : graph.order()) bytes += float_bytes_of(graph, id);
+  return bytes;
 }
 
 }  // namespace ctk::quantization

@@ -133,16 +133,40 @@ void solve_cholesky(std::span<const float> lower, std::size_t size, std::span<fl
   }
 }
 
+namespace {
+
+// Columns [begin, begin + packed.n()) of c [m, n] = a [m, k] b^T.
+void multiply_block(std::span<const float> a, std::size_t m, const calibrate::PackedMatrix& packed, std::size_t begin,
+                    std::size_t n, std::size_t k, std::span<float> c) {
+  parallel_for((m + kStrip - 1) / kStrip, 1, [&](std::size_t first, std::size_t last) {
+    for (std::size_t r = first * kStrip; r < std::min(m, last * kStrip); r += kStrip) {
+      packed.multiply(a.data() + r * k, k, std::min(kStrip, m - r), c.data() + r * n + begin, n, false);
+    }
+  });
+}
+
+}  // namespace
+
 void multiply_transposed(std::span<const float> a, std::size_t m, std::span<const float> b, std::size_t n,
                          std::size_t k, std::span<float> c) {
   for (std::size_t begin = 0; begin < n; begin += 4 * kBlock) {
     calibrate::PackedMatrix packed(std::min(4 * kBlock, n - begin), k);
     packed.pack(b.data() + begin * k);
-    parallel_for((m + kStrip - 1) / kStrip, 1, [&](std::size_t first, std::size_t last) {
-      for (std::size_t r = first * kStrip; r < std::min(m, last * kStrip); r += kStrip) {
-        packed.multiply(a.data() + r * k, k, std::min(kStrip, m - r), c.data() + r * n + begin, n, false);
-      }
+    multiply_block(a, m, packed, begin, n, k, c);
+  }
+}
+
+void multiply_transposed(std::span<const float> a, std::size_t m, std::size_t n, std::size_t k, std::span<float> c,
+                         const std::function<void(std::size_t, float*)>& make) {
+  std::vector<float> rows(std::min(4 * kBlock, n) * k);
+  for (std::size_t begin = 0; begin < n; begin += 4 * kBlock) {
+    const std::size_t count = std::min(4 * kBlock, n - begin);
+    parallel_for(count, 8, [&](std::size_t first, std::size_t last) {
+      for (std::size_t r = first; r < last; ++r) make(begin + r, rows.data() + r * k);
     });
+    calibrate::PackedMatrix packed(count, k);
+    packed.pack(rows.data());
+    multiply_block(a, m, packed, begin, n, k, c);
   }
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -20,5 +21,8 @@ void solve_cholesky(std::span<const float> lower, std::size_t size, std::span<fl
 // c [m, n] = a [m, k] b [n, k]^T, split over threads.
 void multiply_transposed(std::span<const float> a, std::size_t m, std::span<const float> b, std::size_t n,
                          std::size_t k, std::span<float> c);
+// The same where b is made row by row as it is needed: make(row, out [k]). No whole b is ever held.
+void multiply_transposed(std::span<const float> a, std::size_t m, std::size_t n, std::size_t k, std::span<float> c,
+                         const std::function<void(std::size_t row, float* out)>& make);
 
 }  // namespace ctk::quantization

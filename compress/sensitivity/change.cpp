@@ -6,6 +6,7 @@
 
 #include "compress/quantize/layer_inputs.h"
 #include "core/parallel.h"
+#include "graph/floats.h"
 
 namespace ctk::pipeline {
 
@@ -62,7 +63,7 @@ Result<Change> change_of(const Session& session, const Candidate& candidate) {
   const Tensor after = dequantize(*changed.value(coded).quantized);
   std::vector<float> error = quantization::weight_rows(candidate.layer, after);
   const std::vector<float> before =
-      quantization::weight_rows(candidate.layer, *original.value(candidate.layer.weight).constant);
+      quantization::weight_rows(candidate.layer, graph::floats_of(original.value(candidate.layer.weight)));
   Change change;
   change.weight.channels = static_cast<std::size_t>(candidate.layer.channels);
   change.weight.reduction = error.size() / change.weight.channels;

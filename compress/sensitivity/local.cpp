@@ -10,6 +10,7 @@
 #include "compress/quantize/layer_inputs.h"
 #include "compress/sensitivity/change.h"
 #include "compress/sensitivity/forward.h"
+#include "graph/floats.h"
 
 namespace ctk::pipeline {
 namespace {
@@ -57,7 +58,7 @@ Result<std::vector<Score>> score_layers(const ScoreTask& task, Loss loss) {
     by_layer[layer.node].push_back(i);
     read.insert(layer.input);
     if (!weights.contains(layer.node)) {
-      weights[layer.node] = quantization::weight_rows(layer, *graph.value(layer.weight).constant);
+      weights[layer.node] = quantization::weight_rows(layer, graph::floats_of(graph.value(layer.weight)));
     }
   }
   std::vector<MeanOfSamples> means(task.candidates.size());
@@ -118,7 +119,8 @@ Result<std::vector<Score>> score_weights(const ScoreTask& task) {
   for (const Candidate& candidate : task.candidates) {
     task.session.advance(static_cast<std::int64_t>(scores.size() + 1));
     CTK_TRY(const Change change, change_of(task.session, candidate));
-    const auto weight = task.session.model.graph.value(candidate.layer.weight).constant->values<float>();
+    const Tensor floats = graph::floats_of(task.session.model.graph.value(candidate.layer.weight));
+    const auto weight = floats.values<float>();
     const std::vector<float> error = change.weight.all();
     const double energy = sum_of_products(weight, weight);
     const double loss = energy > 0 ? sum_of_products(error, error) / energy : 0.0;

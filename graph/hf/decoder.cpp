@@ -19,7 +19,7 @@ class DecoderBuilder {
     positions_ = tokens.positions;
     axis_ = *graph_.find_value("axis_0");
     CTK_CHECK(add_tables());
-    CTK_TRY(const ValueId embedding, maker_.weight("model.embed_tokens.weight", {c_.vocab_size, c_.hidden_size}));
+    CTK_TRY(const ValueId embedding, maker_.matrix("model.embed_tokens.weight", {c_.vocab_size, c_.hidden_size}));
     ValueId x = maker_.node("model.embed_tokens", "Gather", {embedding, tokens.ids});
     if (c_.embedding_scale != 1.0) {
       const ValueId scale =
@@ -125,9 +125,7 @@ class DecoderBuilder {
                                     std::to_string(c_.max_positions) + " the model has positions for: " +
                                     (by_window ? "past that its attention slides" : "the rotary tables are cut there"));
     }
-    if (maker_.widened() != 0) {
-      graph_.reader_notes.push_back(std::to_string(maker_.widened()) + " tensors of 16 bits were widened to float32");
-    }
+    maker_.note_narrow();
     if (c_.ties_embeddings) graph_.reader_notes.push_back("the head is the embedding (tied)");
   }
 

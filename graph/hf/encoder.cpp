@@ -26,9 +26,7 @@ class EncoderBuilder {
     graph_.add_output(last.outputs[0]);
     graph_.add_node(std::move(last));
     graph_.reader_notes.push_back("sequences of up to " + std::to_string(c_.max_positions) + " tokens, all of type 0");
-    if (maker_.widened() != 0) {
-      graph_.reader_notes.push_back(std::to_string(maker_.widened()) + " tensors of 16 bits were widened to float32");
-    }
+    maker_.note_narrow();
     CTK_CHECK(verify(graph_));
     return std::move(graph_);
   }
@@ -36,7 +34,7 @@ class EncoderBuilder {
  private:
   Result<ValueId> add_embeddings(const TokenInput& tokens) {
     const std::string module = c_.prefix + "embeddings";
-    CTK_TRY(const ValueId words, maker_.weight(module + ".word_embeddings.weight", {c_.vocab_size, c_.hidden_size}));
+    CTK_TRY(const ValueId words, maker_.matrix(module + ".word_embeddings.weight", {c_.vocab_size, c_.hidden_size}));
     CTK_TRY(const ValueId places,
             maker_.weight(module + ".position_embeddings.weight", {c_.max_positions, c_.hidden_size}));
     CTK_TRY(const ValueId types,

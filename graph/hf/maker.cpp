@@ -5,6 +5,14 @@
 namespace ctk::graph::hf {
 
 Result<ValueId> Maker::weight(const std::string& name, const Shape& shape, bool plus_one) {
+  return add(name, shape, plus_one, false);
+}
+
+Result<ValueId> Maker::matrix(const std::string& name, const Shape& shape) {
+  return add(name, shape, false, true);
+}
+
+Result<ValueId> Maker::add(const std::string& name, const Shape& shape, bool plus_one, bool stays_narrow) {
   if (const auto known = weights_.find(name); known != weights_.end()) return known->second;
   CTK_TRY(Tensor tensor, lookup_(name, shape));
   if (tensor.dtype() != DType::f32) {
@@ -12,14 +20,19 @@ Result<ValueId> Maker::weight(const std::string& name, const Shape& shape, bool 
       return input_error("tensor \"" + printable(name) + "\": expected floats, found " +
                          std::string(name_of(tensor.dtype())) + ". Take a checkpoint that is not quantized");
     }
-    CTK_TRY(tensor, to_f32(tensor));
-    ++widened_;
+    const bool has_16_bits = tensor.dtype() == DType::f16 || tensor.dtype() == DType::bf16;
+    stays_narrow = stays_narrow && has_16_bits;
+    narrow_ += has_16_bits;
+    if (!stays_narrow) {
+      CTK_TRY(tensor, to_f32(tensor));
+    }
   }
   if (plus_one) {
     tensor = tensor.clone();
     for (float& w : tensor.mutable_values<float>()) w += 1.0f;
   }
   const ValueId id = graph_.add_constant(name, std::move(tensor));
+  graph_.value(id).dtype = DType::f32;  // graph/floats.h
   weights_.emplace(name, id);
   return id;
 }
@@ -47,7 +60,7 @@ Result<ValueId> Maker::linear(const std::string& module, ValueId x, std::int64_t
     inputs[1] = graph_.add_value(module + ".weight", DType::f32);
     graph_.value(inputs[1]).quantized = codes;
   } else {
-    CTK_TRY(inputs[1], weight(module + ".weight", {out, in}));
+    CTK_TRY(inputs[1], matrix(module + ".weight", {out, in}));
   }
   if (has_bias) {
     CTK_TRY(const ValueId bias, weight(module + ".bias", {out}));
@@ -74,6 +87,13 @@ TokenInput add_token_input(Graph& graph, Maker& maker) {
       maker.node("position", "Range", {ints("zero", {0}, {}), count, ints("one", {1}, {})}, {}, DType::i64);
   tokens.positions = maker.node("position_ids", "Unsqueeze", {range, first}, {}, DType::i64);
   return tokens;
+}
+
+void Maker::note_narrow() {
+  if (narrow_ == 0) return;
+  graph_.reader_notes.push_back(std::to_string(narrow_) +
+                                " tensors are stored in 16 bits: matrices stay so, each widened to float32 where it is "
+                                "used");
 }
 
 Status check_epsilon(double epsilon) {

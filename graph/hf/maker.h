@@ -28,6 +28,9 @@ class Maker {
   // The weight as an f32 constant of that name, once. Half types are widened into memory of our own; plus_one: 1 is
   // added (norms of Gemma store w - 1).
   Result<ValueId> weight(const std::string& name, const Shape& shape, bool plus_one = false);
+  // The same for matrices and tables, which are most of a model: half types stay as the file holds them
+  // (graph/floats.h).
+  Result<ValueId> matrix(const std::string& name, const Shape& shape);
   // A constant that no checkpoint holds.
   ValueId constant(const std::string& name, Tensor tensor) { return graph_.add_constant(name, std::move(tensor)); }
 
@@ -39,14 +42,17 @@ class Maker {
   // weight of codes is noted as such, its scheme on the node too.
   Result<ValueId> linear(const std::string& module, ValueId x, std::int64_t out, std::int64_t in, bool has_bias);
 
-  std::size_t widened() const { return widened_; }
+  // Says in the graph's notes that tensors had 16 bits, if any had.
+  void note_narrow();
 
  private:
+  Result<ValueId> add(const std::string& name, const Shape& shape, bool plus_one, bool stays_narrow);
+
   Graph& graph_;
   const TensorLookup& lookup_;
   const CodeLookup& codes_;
   std::map<std::string, ValueId> weights_;
-  std::size_t widened_ = 0;
+  std::size_t narrow_ = 0;
 };
 
 // Input `input_ids` i64 [1, sequence]; out: ids [T] and positions 0 .. T - 1, i64 [1, T].

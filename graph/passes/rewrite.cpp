@@ -1,4 +1,5 @@
 #include "graph/passes/rewrite.h"
+#include "graph/floats.h"
 
 #include <algorithm>
 #include <string>
@@ -48,7 +49,8 @@ bool is_omitted(const Node& node, std::size_t input) {
 const Tensor* constant_of(const Graph& graph, const Node& node, std::size_t input) {
   if (is_omitted(node, input)) return nullptr;
   const Value& value = graph.value(node.inputs[input]);
-  return value.quantized == nullptr && value.constant.has_value() ? &*value.constant : nullptr;
+  const bool is_plain = value.quantized == nullptr && value.constant.has_value() && !is_narrow(value);
+  return is_plain ? &*value.constant : nullptr;
 }
 
 std::optional<std::vector<std::int64_t>> integers_of(const Graph& graph, const Node& node, std::size_t input) {

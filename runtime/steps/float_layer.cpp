@@ -1,5 +1,6 @@
 // Float layers: the same geometry and fusions as the integer ones, weights fp32 (fp16 and coded weights are widened
 // once, while packing).
+#include "graph/floats.h"
 #include "kernels/conv_fp32/conv_fp32.h"
 #include "kernels/depthwise_fp32/depthwise_fp32.h"
 #include "kernels/select.h"
@@ -51,7 +52,7 @@ class DepthwiseFloatStep final : public FloatLayerStep {
 
 // layer_of() has seen to it that the weight is made of numbers.
 Tensor float_weight(const graph::Value& value) {
-  return value.quantized != nullptr ? dequantize(*value.quantized) : to_f32(*value.constant).value();
+  return value.quantized != nullptr ? dequantize(*value.quantized) : graph::floats_of(value);
 }
 
 }  // namespace

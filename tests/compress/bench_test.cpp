@@ -27,6 +27,7 @@ TEST(BenchSuites, HaveNamesOfTheirOwn) {
   EXPECT_TRUE(names.contains("attn"));
   EXPECT_TRUE(names.contains("int8"));
   EXPECT_TRUE(names.contains("llm"));
+  EXPECT_TRUE(names.contains("quant"));
 }
 
 TEST(BenchSuites, LlmTimesReadingAndWriting) {
@@ -120,6 +121,20 @@ TEST(BenchSuites, MeasureTheRowsOfInt8) {
   ASSERT_TRUE(rows.contains("gemm8.M64.K1024 u8s8-u8"));
   EXPECT_EQ(rows["gemm8.M64.K1024 u8s8-u8"].ops, 2 * 64 * 1024 * 1024);
   EXPECT_TRUE(rows.contains("gemm8.M64.K1024 u8s8-f32"));
+}
+
+TEST(BenchSuites, QuantTimesMomentsCodesAndRounding) {
+  BenchOptions options;
+  options.suite = "quant";
+  options.quick = true;
+  std::map<std::string, BenchRow> rows;
+  const Status status = run_bench(options, [&](const BenchRow& row) { rows[row.row + " " + row.variant] = row; });
+  ASSERT_TRUE(status.has_value()) << status.error().message;
+  ASSERT_EQ(rows.size(), 4u);
+  EXPECT_EQ(rows["gptq.hessian.K256.4096tok "].ops, std::int64_t{2} * 256 * 256 * 4096);
+  EXPECT_GT(rows["gptq.solve_g128.256x256 plain"].min_us, 0);
+  EXPECT_GT(rows["gptq.solve_g128.256x256 default"].min_us, 0);
+  EXPECT_EQ(rows["quant.rtn4_g128.256x256x1 fitted"].bytes, 4 * 256 * 256);
 }
 
 TEST(BenchSuites, RefuseAnUnknownNameAndListTheKnown) {

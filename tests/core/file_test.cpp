@@ -5,9 +5,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+
+#include "core/mapped_pages.h"
 
 namespace ctk {
 namespace {
@@ -51,6 +54,35 @@ TEST_F(FileTest, MappingOutlivesTheName) {
   ASSERT_TRUE(write_file(path("a"), "new text"));
   fs::remove(path("a"));
   EXPECT_EQ(file.text(), "old");
+}
+
+std::size_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  std::size_t all = 0, resident = 0;
+  file >> all >> resident;
+  return resident * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+}
+
+TEST_F(FileTest, ReleasedPagesNoLongerCountAndAreReadAgain) {
+  constexpr std::size_t kBytes = std::size_t{48} << 20;
+  ASSERT_TRUE(write_file(path("a"), std::string(kBytes, 'x')));
+  const MappedFile file = MappedFile::open(path("a")).value();
+  const auto sum = [&] {
+    std::size_t total = 0;
+    for (std::byte b : file.bytes()) total += static_cast<std::size_t>(b);
+    return total;
+  };
+  ASSERT_EQ(sum(), kBytes * 'x');
+  const std::size_t before = resident_bytes();
+  release_pages(file.bytes().data() + 100, kBytes - 100);
+  EXPECT_LT(resident_bytes() + kBytes / 2, before);
+  EXPECT_EQ(sum(), kBytes * 'x');
+}
+
+TEST_F(FileTest, MemoryOfNoFileIsNotReleased) {
+  std::vector<char> own(std::size_t{1} << 22, 'y');
+  release_pages(own.data(), own.size());
+  EXPECT_EQ(std::count(own.begin(), own.end(), 'y'), std::ptrdiff_t{1} << 22);
 }
 
 TEST_F(FileTest, SaysWhichFileIsMissing) {

@@ -16,12 +16,14 @@ inline graph::hf::DecoderConfig tiny_decoder_config() {
   return c;
 }
 
-inline graph::Graph tiny_decoder(const graph::hf::DecoderConfig& config = tiny_decoder_config()) {
+// `stored`: the type a file would hold the weights in.
+inline graph::Graph tiny_decoder(const graph::hf::DecoderConfig& config = tiny_decoder_config(),
+                                 DType stored = DType::f32) {
   Random random(11, "tiny decoder");
   const graph::hf::TensorLookup lookup = [&](const std::string&, const Shape& shape) -> Result<Tensor> {
     Tensor weight = Tensor::zeros(DType::f32, shape).value();
     for (float& w : weight.mutable_values<float>()) w = static_cast<float>(0.3 * random.normal());
-    return weight;
+    return cast(weight, stored);
   };
   return graph::hf::build_decoder(config, lookup).value();
 }

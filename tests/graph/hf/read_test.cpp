@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph/floats.h"
 #include "tests/graph/hf/write_checkpoint.h"
 
 namespace ctk::graph::hf::test {
@@ -45,6 +46,24 @@ TEST_F(ReadHf, ReadsAFolder) {
   ASSERT_EQ(graph->inputs().size(), 1u);
   EXPECT_EQ(to_string(*graph->value(graph->inputs()[0]).shape), "[1,sequence]");
   EXPECT_EQ(to_string(*graph->value(graph->outputs()[0]).shape), "[1,sequence,5]");
+}
+
+TEST_F(ReadHf, LeavesMatricesOfSixteenBitsInTheFile) {
+  write("model.safetensors", file_of_tensors(tensors(), '\x40', "BF16"));  // 0x4040 is 3
+  const auto graph = read();
+  ASSERT_TRUE(graph.has_value()) << graph.error().message;
+  std::size_t narrow = 0;
+  for (std::uint32_t i = 0; i < graph->value_capacity(); ++i) {
+    const Value& value = graph->value(ValueId{i});
+    if (!value.constant || !value.name.ends_with(".weight")) continue;
+    EXPECT_EQ(value.dtype, DType::f32) << value.name;
+    EXPECT_EQ(is_narrow(value), value.constant->shape().size() == 2) << value.name;
+    narrow += is_narrow(value);
+    EXPECT_EQ(floats_of(value).values<float>()[0], 3.0f) << value.name;
+  }
+  EXPECT_EQ(narrow, 8u);  // seven of the layer, and the embedding
+  ASSERT_FALSE(graph->reader_notes.empty());
+  EXPECT_NE(graph->reader_notes[0].find("11 tensors are stored in 16 bits"), std::string::npos);
 }
 
 TEST_F(ReadHf, KnowsCheckpointsByTheirConfig) {

@@ -36,19 +36,19 @@ class Folder : public ::testing::Test {
     for (std::size_t i = 0; i < 8; ++i) bytes[i] = static_cast<char>(header.size() >> (8 * i));
     return bytes + header + data;
   }
-  // A file of float32 tensors [name, shape as text, bytes]; every byte is `fill`.
+  // A file of tensors [name, shape] of one type, of 32 or 16 bits; every byte is `fill`.
   static std::string file_of_tensors(const std::vector<std::pair<std::string, std::vector<std::size_t>>>& tensors,
-                                     char fill = '\0') {
+                                     char fill = '\0', const std::string& dtype = "F32") {
     std::string header = "{";
     std::size_t offset = 0;
     for (const auto& [name, shape] : tensors) {
-      std::size_t bytes = 4;
+      std::size_t bytes = dtype == "F32" ? 4 : 2;
       std::string sizes;
       for (std::size_t size : shape) {
         bytes *= size;
         sizes += (sizes.empty() ? "" : ",") + std::to_string(size);
       }
-      header += (offset == 0 ? "\"" : ",\"") + name + R"(":{"dtype":"F32","shape":[)" + sizes +
+      header += (offset == 0 ? "\"" : ",\"") + name + R"(":{"dtype":")" + dtype + R"(","shape":[)" + sizes +
                 R"(],"data_offsets":[)" + std::to_string(offset) + "," + std::to_string(offset + bytes) + "]}";
       offset += bytes;
     }
