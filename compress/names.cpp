@@ -70,12 +70,8 @@ const std::vector<NameRow>& solver_rows() {
   return rows;
 }
 
-constexpr NameRow kMoreQuantizers[] = {
-    {"awq", "the AWQ quantizer", "scales weights by how much their inputs matter"},
-    {"smoothquant", "the SmoothQuant quantizer", "moves outliers from activations to weights"},
-};
 const std::vector<NameRow>& quantizer_rows() {
-  static const std::vector<NameRow> rows = merged(quantization::quantizers(), kMoreQuantizers);
+  static const std::vector<NameRow> rows = merged(quantization::quantizers(), {});
   return rows;
 }
 
