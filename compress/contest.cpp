@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compress/evaluate.h"
+#include "compress/low_rank_layers.h"
 #include "compress/select_metric.h"
 
 namespace ctk::pipeline {
@@ -142,6 +143,9 @@ Result<CodedNetwork> code_network(const Session& session, const SchemeMap& schem
   options.given = &given;
   CodedNetwork network{session.model.graph.clone(), {}};
   CTK_TRY(network.outcome, quantization::apply_schemes(network.graph, schemes, session.ranges, options));
+  if (session.config.quantize->low_rank > 0) {
+    CTK_TRY(network.corrections, correct_layers(session, network.graph));
+  }
   return network;
 }
 

@@ -109,6 +109,21 @@ def test_what_is_written_is_the_transformed_network(compress_run, tmp_path, meth
         assert json.loads(done.out)["value"] == pytest.approx(report["metric"]["final"], rel=1e-4), path.name
 
 
+@needs_stories
+def test_a_correction_of_low_rank_costs_bytes_and_takes_error_away(compress_run, tmp_path):
+    def coded(rank, output):
+        return run(compress_run, tmp_path, [{"quantize": {"scheme": "w3a16_g32", "method": "rtn", "low_rank": rank}},
+                                            {"export": {"formats": ["bundle", "onnx_qdq"]}}, {"validate": {"against": ["float"]}}], output=output, judged=False)
+    plain, corrected = coded(0, "plain"), coded(8, "corrected")
+    assert corrected["metric"]["final"] < plain["metric"]["final"]
+    rows = [row for row in corrected["transforms"] if row["method"] == "low_rank"]
+    assert len(rows) == 35 and all(row["error_after"] < row["error_before"] for row in rows)
+    bundle = {name: next(file["bytes"] for file in report["files"] if file["format"] == "bundle") for name, report in (("plain", plain), ("corrected", corrected))}
+    # Five blocks of q, o (64 + 64), k, v (64 + 32), gate, up, down (64 + 172): 2 bytes times rank 8 a row or column.
+    weights = 5 * 8 * 2 * (2 * 128 + 2 * 96 + 3 * 236)
+    assert weights < bundle["corrected"] - bundle["plain"] < weights + 40_000
+
+
 @pytest.mark.parametrize(
     ("stages", "words"),
     [
@@ -116,6 +131,7 @@ def test_what_is_written_is_the_transformed_network(compress_run, tmp_path, meth
         ([{"transform": {"methods": ["smothquant"]}}, {"quantize": {"scheme": "w8a8_c"}}], ["smothquant", "smoothquant"]),
         ([{"quantize": {"scheme": "w4a16_g32"}}, {"transform": {"methods": ["smoothquant"]}}], ["\"transform\" before \"quantize\""]),
         ([{"transform": {"methods": ["smoothquant"]}}], ["stage \"quantize\""]),
+        ([{"quantize": {"scheme": "w4a16_g32", "low_rank": 8}}, {"export": {"formats": ["gguf"]}}], ["low_rank", "gguf"]),
     ],
 )
 @needs_stories
