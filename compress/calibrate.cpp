@@ -210,9 +210,7 @@ Status restore_skipped(Session& session, const json& rows) {
   return {};
 }
 
-Status restore(Session& session, const std::string& text) {
-  const json artifact = json::parse(text, nullptr, false);
-  if (artifact.is_discarded()) return internal_error("the calibrate artifact is not JSON");
+void take_figures(Session& session, const json& artifact) {
   session.report.ranges.clear();
   for (const json& row : artifact["ranges"]) {
     calibrate::Range range;
@@ -228,10 +226,25 @@ Status restore(Session& session, const std::string& text) {
   }
   for (const auto& [name, mean] : artifact["means"].items())
     session.input_means[name] = mean.get<std::vector<double>>();
+}
+
+Status restore(Session& session, const std::string& text) {
+  const json artifact = json::parse(text, nullptr, false);
+  if (artifact.is_discarded()) return internal_error("the calibrate artifact is not JSON");
+  take_figures(session, artifact);
   return restore_skipped(session, artifact["skipped"]);
 }
 
 }  // namespace
+
+Status measure_ranges(Session& session) {
+  CTK_TRY(const std::string found, collect(session));
+  const json artifact = json::parse(found, nullptr, false);
+  session.ranges.clear();
+  session.input_means.clear();
+  take_figures(session, artifact);
+  return {};
+}
 
 Status run_calibrate(Session& session, bool& cached) {
   if (!session.splits.calibrate) return input_error("expected calibration data, found none. Give data.calibrate");

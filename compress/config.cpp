@@ -133,6 +133,7 @@ class Binder {
     set<bool>(at + ".bias_correction", quantize.bias_correction);
     set<bool>(at + ".reduce_range", quantize.reduce_range);
     set<double>(at + ".damp_percent", quantize.damp_percent);
+    set<std::int64_t>(at + ".low_rank", quantize.low_rank);
     set<std::int64_t>(at + ".revert", quantize.revert);
     config.quantize = std::move(quantize);
   }
@@ -156,6 +157,12 @@ class Binder {
       prune.finetune = train("stages.prune.finetune");
       prune.gate = gate("stages.prune");
       config.prune = std::move(prune);
+    }
+    if (values_.has_section("stages.transform")) {
+      config.transform.emplace();
+      set<std::vector<std::string>>("stages.transform.methods", config.transform->methods);
+      set("stages.transform.strength", config.transform->strength);
+      set<bool>("stages.transform.insert_mul", config.transform->insert_mul);
     }
     if (values_.has_section("stages.calibrate")) {
       config.calibrate.emplace();
@@ -268,7 +275,7 @@ bool PipelineConfig::has_stage(std::string_view name) const {
 }
 
 bool PipelineConfig::changes_network() const {
-  return has_stage("distill") || has_stage("prune") || has_stage("finetune");
+  return has_stage("distill") || has_stage("prune") || has_stage("finetune") || has_stage("transform");
 }
 
 bool PipelineConfig::compares_on_select() const {

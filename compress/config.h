@@ -63,6 +63,11 @@ struct PruneConfig {
   std::optional<TrainConfig> finetune;
   GateConfig gate;
 };
+struct TransformConfig {
+  std::vector<std::string> methods;  // in the order they are tried
+  std::optional<double> strength;    // smoothquant; absent: searched for each group of layers
+  bool insert_mul = true;            // where nothing takes the factors in
+};
 struct CalibrateConfig {
   std::string method = "minmax";
   double percentile = 99.99;
@@ -83,6 +88,7 @@ struct QuantizeConfig {
   bool bias_correction = false;
   bool reduce_range = false;  // 8-bit weights within -64..63
   double damp_percent = 1.0;
+  std::int64_t low_rank = 0;  // rank of a correction of each layer's error; 0: none
   std::int64_t revert = 24;  // networks measured at most to come back within budget.metric_drop
 };
 struct ExportConfig {
@@ -112,6 +118,7 @@ struct PipelineConfig {
   std::vector<std::string> stages;  // names, in order
   std::optional<TrainConfig> distill, finetune, qat;
   std::optional<PruneConfig> prune;
+  std::optional<TransformConfig> transform;
   std::optional<CalibrateConfig> calibrate;
   std::optional<SensitivityConfig> sensitivity;
   std::optional<SearchConfig> search;
@@ -125,7 +132,7 @@ struct PipelineConfig {
   std::map<std::string, std::string> canonical;
 
   bool has_stage(std::string_view name) const;
-  // Some stage changes the float network itself: distill, prune or finetune.
+  // Some stage changes the float network itself: distill, prune, finetune or transform.
   bool changes_network() const;
   // Some stage holds networks against each other on the select split.
   bool compares_on_select() const;

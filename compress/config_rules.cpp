@@ -6,6 +6,7 @@
 #include "compress/prune/importance.h"
 #include "compress/quantize/quantizers.h"
 #include "compress/quantize/tune_blocks.h"
+#include "compress/transform_rules.h"
 
 namespace ctk::pipeline {
 namespace {
@@ -24,6 +25,7 @@ class Rules {
     prune();
     check_teachers(values_,
                    [this](const std::string& path, std::string message) { problem(path, std::move(message)); });
+    for (const auto& [path, message] : transform_problems(values_)) problem(path, message);
     oracles();
     text();
     idle_options();
@@ -52,7 +54,7 @@ class Rules {
         problem("stages." + name,
                 "expected \"" + name + "\" before \"" + latest_name +
                     "\", found it after. "
-                    "The order is distill, prune, finetune, calibrate, sensitivity, search, quantize, "
+                    "The order is distill, prune, finetune, transform, calibrate, sensitivity, search, quantize, "
                     "qat, export, validate.");
       } else {
         latest = rank;
@@ -87,24 +89,29 @@ class Rules {
     if (!values_.has_section("data.select")) return;
     const std::int64_t* finalists = values_.get<std::int64_t>("stages.search.finalists");
     if (finalists != nullptr && *finalists > 1) return;
-    for (const char* stage : {"distill", "prune", "finetune", "qat"}) {
+    for (const char* stage : {"distill", "prune", "finetune", "transform", "qat"}) {
       if (has_stage(stage)) return;
     }
     const std::string* method = values_.get<std::string>("stages.quantize.method");
     if (method != nullptr && quantization::needs_inputs(*method)) return;
     if (has_stage("quantize") && values_.has("budget.metric_drop")) return;  // the floor is held on it
     problem("data.select",
-            "expected a stage that compares on it (distill, prune, finetune, qat, search with finalists above 1, "
+            "expected a stage that compares on it (distill, prune, finetune, transform, qat, search with finalists "
+            "above 1, "
             "quantize by a method that looks at inputs or beside budget.metric_drop), "
             "found none. Remove this split.");
   }
 
   void data_of_stages() {
     need_data("calibrate", "calibrate", true);
+    need_data("transform", "calibrate", true);
     need_data("sensitivity", "calibrate", true);
     need_data("validate", "evaluate", false);
     const std::string* method = values_.get<std::string>("stages.quantize.method");
-    if (method != nullptr && quantization::needs_inputs(*method)) need_data("quantize", "calibrate", true);
+    const std::int64_t* rank = values_.get<std::int64_t>("stages.quantize.low_rank");
+    const bool corrects = rank != nullptr && *rank > 0;
+    if (corrects || (method != nullptr && quantization::needs_inputs(*method)))
+      need_data("quantize", "calibrate", true);
     for (const char* stage : {"distill", "finetune", "qat"}) {
       if (find_row(std::string("stages.") + stage)->needs.empty()) need_data(stage, "train", false);
     }

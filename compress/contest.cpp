@@ -6,6 +6,7 @@
 #include "compress/evaluate.h"
 #include "compress/interrupt.h"
 #include "compress/quantize/tune_blocks.h"
+#include "compress/low_rank_layers.h"
 #include "compress/select_metric.h"
 #include "compress/stage_keys.h"
 #include "core/parallel.h"
@@ -183,6 +184,9 @@ Result<CodedNetwork> code_network(const Session& session, const SchemeMap& schem
   options.given = &given;
   CodedNetwork network{session.model.graph.clone(), {}};
   CTK_TRY(network.outcome, quantization::apply_schemes(network.graph, schemes, session.ranges, options));
+  if (session.config.quantize->low_rank > 0) {
+    CTK_TRY(network.corrections, correct_layers(session, network.graph));
+  }
   return network;
 }
 

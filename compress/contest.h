@@ -11,6 +11,7 @@ namespace ctk::pipeline {
 struct CodedNetwork {
   graph::Graph graph;
   quantization::ApplyOutcome outcome;
+  std::vector<exporter::TransformRow> corrections{};  // of low_rank
 };
 
 struct Contest {

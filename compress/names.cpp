@@ -4,6 +4,7 @@
 #include "compress/prune/importance.h"
 #include "compress/quantize/quantizers.h"
 #include "compress/sensitivity/metrics.h"
+#include "compress/transform/methods.h"
 #include "data/metric.h"
 #include "export/formats.h"
 #include "search/solvers/solvers.h"
@@ -15,6 +16,7 @@ constexpr NameRow kStages[] = {
     {"distill", "", "train the model towards a teacher's outputs"},
     {"prune", "", "remove channels, with what is coupled to them"},
     {"finetune", "", "train the model on data.train"},
+    {"transform", "", "make the network easier to code without changing its function"},
     {"calibrate", "", "watch the range of every activation on data.calibrate"},
     {"sensitivity", "", "measure the loss of each layer under each scheme on data.score"},
     {"search", "", "choose a scheme for every layer under the budget"},
@@ -70,12 +72,8 @@ const std::vector<NameRow>& solver_rows() {
   return rows;
 }
 
-constexpr NameRow kMoreQuantizers[] = {
-    {"awq", "the AWQ quantizer", "scales weights by how much their inputs matter"},
-    {"smoothquant", "the SmoothQuant quantizer", "moves outliers from activations to weights"},
-};
 const std::vector<NameRow>& quantizer_rows() {
-  static const std::vector<NameRow> rows = merged(quantization::quantizers(), kMoreQuantizers);
+  static const std::vector<NameRow> rows = merged(quantization::quantizers(), {});
   return rows;
 }
 
@@ -102,6 +100,11 @@ constexpr NameRow kOracles[] = {
 
 const std::vector<NameRow>& prune_method_rows() {
   static const std::vector<NameRow> rows = merged(pruning::importance_methods(), {});
+  return rows;
+}
+
+const std::vector<NameRow>& transform_rows() {
+  static const std::vector<NameRow> rows = merged(transform::methods(), {});
   return rows;
 }
 
@@ -139,6 +142,8 @@ std::span<const NameRow> names(NameKind kind) {
       return kOracles;
     case NameKind::prune_method:
       return prune_method_rows();
+    case NameKind::transform:
+      return transform_rows();
     case NameKind::target:
       return kTargets;
   }
@@ -191,6 +196,8 @@ std::string_view title_of(NameKind kind) {
       return "program to validate against";
     case NameKind::prune_method:
       return "pruning method";
+    case NameKind::transform:
+      return "transform";
     case NameKind::target:
       return "target";
   }

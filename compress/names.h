@@ -23,6 +23,7 @@ enum class NameKind {
   metric,
   oracle,
   prune_method,
+  transform,
   target,
 };
 

@@ -99,7 +99,7 @@ Result<std::string> refusal(std::string_view stage, const GateConfig& gate, cons
 bool is_last_change(const Session& session, std::string_view stage) {
   std::string last;
   for (const std::string& name : session.config.stages) {
-    if (name == "distill" || name == "prune" || name == "finetune") last = name;
+    if (name == "distill" || name == "prune" || name == "finetune" || name == "transform") last = name;
   }
   return last == stage;
 }

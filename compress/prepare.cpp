@@ -106,13 +106,16 @@ Status open_splits(Session& session) {
   CTK_CHECK(take(config.select, request.select));
   CTK_CHECK(take(config.evaluate, request.evaluate));
   request.seed = config.seed;
-  const bool fits_inputs = config.quantize && quantization::needs_inputs(config.quantize->method);
+  const bool fits_inputs =
+      config.quantize && (quantization::needs_inputs(config.quantize->method) || config.quantize->low_rank > 0);
   const bool has_source = request.train || request.calibrate;
   const bool prunes = config.has_stage("prune") && config.prune && has_source;
   const bool repairs = prunes && (config.prune->repair.value_or(true) || pruning::needs_data(config.prune->method));
   const bool draws_curves = prunes && (config.prune->ratios == "auto" || config.prune->ratios == "sensitivity");
   if (repairs) request.draw_calibrate *= 2;
-  request.draw_calibrate = config.has_stage("calibrate") || fits_inputs || repairs ? request.draw_calibrate : 0;
+  request.draw_calibrate = config.has_stage("calibrate") || config.has_stage("transform") || fits_inputs || repairs
+                               ? request.draw_calibrate
+                               : 0;
   request.draw_score = config.has_stage("sensitivity") || draws_curves ? request.draw_score : 0;
   request.draw_select = config.compares_on_select() ? request.draw_select : 0;
   if (request.train || request.calibrate || request.score || request.select || request.evaluate) {
@@ -205,6 +208,7 @@ Status prepare(Session& session) {
   CTK_CHECK(require_training(session));
   CTK_CHECK(require_layers(session));
   CTK_CHECK(prepare_prune(session));
+  CTK_CHECK(prepare_transform(session));
   warn_of_unmeasured_budgets(session);
   tell_of_stored_grids(session);
   return {};

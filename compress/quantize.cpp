@@ -184,6 +184,13 @@ std::string describe(const Contest& contest, const std::optional<Reverted>& reve
   for (const exporter::FinalistRow& row : contest.rows) rows.push_back(row_of(row));
   json all{{"layers", layers}, {"warnings", warnings}, {"finalist", contest.finalist}, {"finalists", rows}};
   if (reverted) all["floor"] = describe(*reverted);
+  for (const exporter::TransformRow& row : contest.taken.corrections) {
+    all["corrections"].push_back({{"layer", row.layers},
+                                  {"where", row.where},
+                                  {"before", row.error_before ? json(*row.error_before) : json()},
+                                  {"after", row.error_after ? json(*row.error_after) : json()},
+                                  {"reason", row.reason}});
+  }
   return all.dump(1);
 }
 
@@ -249,6 +256,14 @@ void fill_report(Session& session, const json& outcome) {
       continue;
     }
     line.rows_seen = session.splits.calibrate ? static_cast<std::int64_t>(session.splits.calibrate->count()) : 0;
+  }
+  const json corrections = outcome.value("corrections", json::array());
+  for (const json& row : corrections) {
+    const auto figure = [&](const char* key) {
+      return row[key].is_null() ? exporter::Figure{} : exporter::Figure{row[key].get<double>()};
+    };
+    report.transforms.push_back(
+        {"low_rank", row["layer"], row["where"], {}, figure("before"), figure("after"), row["reason"]});
   }
   warn_of_fallbacks(session, outcome["layers"]);
   for (const json& w : outcome["warnings"]) session.warn(w["code"].get<std::string>(), w["text"].get<std::string>());

@@ -96,10 +96,17 @@ Status run_prune(Session& session, bool& cached);
 // Before any work. Errors: config (patterns that match nothing, an aim out of reach), input (data that is missing).
 Status prepare_prune(const Session& session);
 
+std::int64_t transform_work(const Session& session);
+Status run_transform(Session& session, bool& cached);
+// Before any work. Errors: config (a network that a method cannot transform).
+Status prepare_transform(const Session& session);
+
 // report.layers' losses, of the schemes as they are.
 void list_losses(Session& session);
 
 Status run_calibrate(Session& session, bool& cached);
+// Ranges and means of the session's network as it is now, without the cache.
+Status measure_ranges(Session& session);
 Status run_sensitivity(Session& session, bool& cached);
 Status run_search(Session& session, bool& cached);
 std::int64_t quantize_work(const Session& session);  // layers

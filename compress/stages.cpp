@@ -45,6 +45,7 @@ constexpr std::array kStages{
     StageRow{"prune", "channels cut with all that is coupled to them, and what reads them refitted", prune_work,
              run_prune},
     StageRow{"finetune", "trains the network on data.train", finetune_work, run_finetune},
+    StageRow{"transform", "the network made easier to code, its function kept", transform_work, run_transform},
     StageRow{"calibrate", "ranges of activations over the calibration split", calibrate_work, run_calibrate},
     StageRow{"sensitivity", "loss of each layer alone under each scheme", sensitivity_work, run_sensitivity},
     StageRow{"search", "one scheme a layer under the budgets, by an integer programme", no_work, run_search},

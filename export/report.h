@@ -200,6 +200,24 @@ struct RepairRow {
   Figure error_before, error_after;  // squared, over the variance of what it should give
 };
 
+// Factors moved between what makes a value and the layers that read it, or weights rotated; the network's function
+// stays.
+struct TransformRow {
+  std::string method;                // awq, smoothquant, hadamard
+  std::string layers;                // that read the value, joined by ", "
+  std::string where;                 // what took the inverse; empty: nothing was changed
+  Figure strength;                   // how far factors follow the inputs: an exponent
+  Figure error_before, error_after;  // squared output error once coded, over the outputs'; on samples of calibrate
+  std::string reason;                // why nothing was changed, or why the place is one of its own
+};
+// A whole network, coded, with these transforms.
+struct TransformTrialRow {
+  std::string methods;  // joined by " + "; "none"
+  Figure measured;      // KL to the float network on the select split, nats
+  Figure standard_error;
+  bool is_kept = false;
+};
+
 struct ConfigPart {
   std::string path, fingerprint;
 };
@@ -247,6 +265,8 @@ struct Report {
   std::vector<CheckRow> checks;
   std::vector<PruneRow> pruned;
   std::vector<RepairRow> repaired;
+  std::vector<TransformRow> transforms;
+  std::vector<TransformTrialRow> transform_trials;
   std::vector<std::string> rewrites;  // passes and how often each applied
   std::string output;                 // folder, as the user gave it
 };

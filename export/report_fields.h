@@ -250,6 +250,23 @@ void fields(Archive& archive, PruneRow& row) {
   archive("curve", row.curve);
 }
 template <class Archive>
+void fields(Archive& archive, TransformRow& row) {
+  archive("method", row.method);
+  archive("layers", row.layers);
+  archive("where", row.where);
+  archive("strength", row.strength);
+  archive("error_before", row.error_before);
+  archive("error_after", row.error_after);
+  archive("reason", row.reason);
+}
+template <class Archive>
+void fields(Archive& archive, TransformTrialRow& row) {
+  archive("methods", row.methods);
+  archive("measured", row.measured);
+  archive("standard_error", row.standard_error);
+  archive("kept", row.is_kept);
+}
+template <class Archive>
 void fields(Archive& archive, RepairRow& row) {
   archive("name", row.name);
   archive("error_before", row.error_before);
@@ -283,6 +300,8 @@ void fields(Archive& archive, Report& report) {
   archive("checks", report.checks);
   archive("pruned", report.pruned);
   archive("repaired", report.repaired);
+  archive("transforms", report.transforms);
+  archive("transform_trials", report.transform_trials);
   archive("rewrites", report.rewrites);
   archive("output", report.output);
   archive("warnings", report.warnings);  // last: writing the others may add some

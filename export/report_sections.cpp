@@ -184,6 +184,33 @@ Section repaired(const Report& report) {
   return section;
 }
 
+Section transforms(const Report& report) {
+  Section section{"Network made easier to code",
+                  "Squared error of outputs once coded, over the outputs', on samples of calibrate.",
+                  {"method", "layers", "inverse in", "strength", "error before", "error after", "reason"},
+                  {},
+                  {false, false, false, true, true, true, false}};
+  for (const TransformRow& row : report.transforms) {
+    section.rows.push_back({row.method, row.layers, row.where.empty() ? "-" : row.where,
+                            shown(row.strength, format_number), shown(row.error_before, format_number),
+                            shown(row.error_after, format_number), row.reason});
+  }
+  return section;
+}
+
+Section transform_trials(const Report& report) {
+  Section section{"Transforms compared",
+                  "Coded as the pipeline codes, on the select split.",
+                  {"transforms", "KL to float", "standard error", "kept"},
+                  {},
+                  {false, true, true, false}};
+  for (const TransformTrialRow& row : report.transform_trials) {
+    section.rows.push_back({row.methods, shown(row.measured, format_number), shown(row.standard_error, format_number),
+                            row.is_kept ? "yes" : "no"});
+  }
+  return section;
+}
+
 Section splits(const Report& report) {
   Section section{"Data",
                   "No sample of test is in another split.",
@@ -273,7 +300,7 @@ Section warnings(const Report& report) {
 std::vector<Section> sections_of(const Report& report) {
   std::vector<Section> all{summary(report)};
   for (auto make : {budgets, warnings, finalists, certificate, floor_of, trials, layers, front, skipped, pruned,
-                    repaired, splits, skipped_samples, checks, stages, files, ranges}) {
+                    repaired, transform_trials, transforms, splits, skipped_samples, checks, stages, files, ranges}) {
     Section section = make(report);
     if (!section.rows.empty()) all.push_back(std::move(section));
   }

@@ -51,6 +51,8 @@ class Modules {
       } else if (node.op_type == "Gather" || node.op_type == "RMSNormalization" ||
                  node.op_type == "LayerNormalization") {
         modules.add_floats(node, checkpoint);
+      } else {
+        CTK_CHECK(modules.require_no_numbers(id));
       }
     }
     return modules;
@@ -87,7 +89,7 @@ class Modules {
         node.name == kHead && !holds_weight(checkpoint, node.name) && holds_weight(checkpoint, kEmbedding);
     const bool is_coded = weight->quantized != nullptr && weight->quantized->scheme.is_integer_weight();
     if (!is_tied && !holds_weight(checkpoint, node.name)) {
-      if (!is_coded) return {};
+      if (!is_coded && node.op_type != "MatMul") return {};
       return input_error("safetensors: \"" + printable(node.name) +
                          "\": expected a layer whose weight the checkpoint " + checkpoint.folder() +
                          " holds, found no tensor \"" + printable(node.name) +
@@ -101,7 +103,24 @@ class Modules {
       unties_head_ = unties_head_ || is_tied;
     } else {
       float_linears_.push_back(node.name);
-      if (!is_tied) floats_[node.name + ".weight"] = weight;
+      const bool is_embedding = std::ranges::any_of(
+          weight->consumers, [this](NodeId id) { return graph_->node(id).op == graph::Op::Gather; });
+      if (!is_tied || !is_embedding) floats_[node.name + ".weight"] = weight;
+      unties_head_ = unties_head_ || (is_tied && !is_embedding);
+    }
+    return {};
+  }
+
+  // Tables of angles and scales of the embedding are in the configuration; other numbers would be lost.
+  Status require_no_numbers(NodeId id) const {
+    const Node& node = graph_->node(id);
+    if (node.op_type == "RotaryEmbedding") return {};
+    for (std::size_t at = 0; at < node.inputs.size(); ++at) {
+      const Value* value = input(node, at);
+      if (value == nullptr || value->dtype != DType::f32 || !value->constant || value->constant->size() == 1) continue;
+      return input_error("safetensors: node \"" + printable(graph_->address(id)) + "\" (" + printable(node.op_type) +
+                         "): expected only what the checkpoint's architecture has, found numbers of its own. Leave " +
+                         "it out (stages.transform.insert_mul: false), or choose another format");
     }
     return {};
   }

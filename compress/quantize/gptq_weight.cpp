@@ -9,17 +9,6 @@
 namespace ctk::quantization {
 namespace {
 
-GridForm form_of(const QuantScheme& scheme) {
-  GridForm form;
-  form.bits = scheme.weight_bits;
-  form.is_affine = scheme.is_affine;
-  form.group_size =
-      scheme.granularity == Granularity::per_group ? static_cast<std::size_t>(scheme.group_size) : std::size_t{0};
-  form.has_half_scales = !scheme.is_integer_activation();
-  form.is_positive = scheme.is_integer_activation();
-  return form;
-}
-
 // trace(W H W^T): the squared outputs themselves.
 double output_energy(std::span<const float> weights, std::span<const float> hessian, std::size_t rows,
                      std::size_t columns) {
@@ -51,14 +40,55 @@ InputReceipt receipt_of(const GptqReceipt& found, const LayerInputs& inputs, dou
 
 }  // namespace
 
-Result<WeightOutcome> quantize_by_gptq(const WeightRequest& request) {
-  if (request.scheme.granularity == Granularity::per_tensor)
-    return config_error("gptq: expected a scale per channel or group, found " + to_string(request.scheme) +
-                        ". Use w8a8_c, or method rtn");
+GridForm grid_form_of(const QuantScheme& scheme) {
+  GridForm form;
+  form.bits = scheme.weight_bits;
+  form.is_affine = scheme.is_affine;
+  form.group_size =
+      scheme.granularity == Granularity::per_group ? static_cast<std::size_t>(scheme.group_size) : std::size_t{0};
+  form.has_half_scales = !scheme.is_integer_activation();
+  form.is_positive = scheme.is_integer_activation();
+  return form;
+}
+
+graph::Layer layer_of_weight(const WeightRequest& request) {
   graph::Layer layer;
   layer.channel_axis = request.channel_axis;
   layer.channels = request.weight.shape()[static_cast<std::size_t>(request.channel_axis)];
   layer.reduction = static_cast<std::int64_t>(request.weight.size()) / std::max<std::int64_t>(1, layer.channels);
+  return layer;
+}
+
+WeightOutcome outcome_of_grids(const WeightRequest& request, const GridForm& form, const Grids& grids,
+                               std::span<const std::int8_t> found) {
+  WeightOutcome outcome;
+  QuantTensor& tensor = outcome.tensor;
+  tensor.scheme = request.scheme;
+  tensor.channel_axis = request.channel_axis;
+  tensor.group_count = request.group_count;
+  tensor.scales = grids.scales;
+  // Ours are signed codes: the middle of an affine range is their 0.
+  const int middle = request.scheme.is_affine ? 1 << (request.scheme.weight_bits - 1) : 0;
+  std::vector<std::int8_t> codes(found.size());
+  for (std::size_t i = 0; i < codes.size(); ++i)
+    codes[i] = static_cast<std::int8_t>(form.code_value(found[i]) - middle);
+  for (std::uint8_t zero : grids.zeros) tensor.zeros.push_back(static_cast<std::int8_t>(zero - middle));
+  tensor.codes = pack_codes(request.weight.shape(), from_rows<std::int8_t>(layer_of_weight(request), codes),
+                            request.scheme.weight_bits);
+  const Tensor back = dequantize(tensor);
+  for (std::size_t i = 0; i < back.size(); ++i) {
+    const double miss =
+        static_cast<double>(back.values<float>()[i]) - static_cast<double>(request.weight.values<float>()[i]);
+    outcome.squared_error += miss * miss;
+  }
+  return outcome;
+}
+
+Result<WeightOutcome> quantize_by_gptq(const WeightRequest& request) {
+  if (request.scheme.granularity == Granularity::per_tensor)
+    return config_error("gptq: expected a scale per channel or group, found " + to_string(request.scheme) +
+                        ". Use w8a8_c, or method rtn");
+  const graph::Layer layer = layer_of_weight(request);
   const std::vector<float> rows = weight_rows(layer, request.weight);
   LayerInputs& inputs = *request.inputs;
   GptqInput input;
@@ -73,7 +103,7 @@ Result<WeightOutcome> quantize_by_gptq(const WeightRequest& request) {
     input.held_out_cross = inputs.held_out_cross.finish();
   }
   GptqOptions options;
-  options.form = form_of(request.scheme);
+  options.form = grid_form_of(request.scheme);
   options.damping = request.damping;
   options.judges_samples = input.held_out_hessian.empty();
   CTK_TRY(GptqOutcome found, quantize_gptq(input, options));
@@ -85,26 +115,8 @@ Result<WeightOutcome> quantize_by_gptq(const WeightRequest& request) {
     receipt = receipt_of(found.receipt, inputs, output_energy(rows, moment, input.rows, input.columns));
   }
 
-  WeightOutcome outcome;
-  QuantTensor& tensor = outcome.tensor;
-  tensor.scheme = request.scheme;
-  tensor.channel_axis = request.channel_axis;
-  tensor.group_count = request.group_count;
-  tensor.method = found.receipt.fell_back ? "rtn" : "gptq";
-  tensor.scales = found.grids.scales;
-  // Ours are signed codes: the middle of an affine range is their 0.
-  const int middle = request.scheme.is_affine ? 1 << (request.scheme.weight_bits - 1) : 0;
-  std::vector<std::int8_t> codes(found.codes.size());
-  for (std::size_t i = 0; i < codes.size(); ++i)
-    codes[i] = static_cast<std::int8_t>(options.form.code_value(found.codes[i]) - middle);
-  for (std::uint8_t zero : found.grids.zeros) tensor.zeros.push_back(static_cast<std::int8_t>(zero - middle));
-  tensor.codes = pack_codes(request.weight.shape(), from_rows<std::int8_t>(layer, codes), request.scheme.weight_bits);
-  const Tensor back = dequantize(tensor);
-  for (std::size_t i = 0; i < back.size(); ++i) {
-    const double miss =
-        static_cast<double>(back.values<float>()[i]) - static_cast<double>(request.weight.values<float>()[i]);
-    outcome.squared_error += miss * miss;
-  }
+  WeightOutcome outcome = outcome_of_grids(request, options.form, found.grids, found.codes);
+  outcome.tensor.method = found.receipt.fell_back ? "rtn" : "gptq";
   outcome.receipt = receipt;
   return outcome;
 }

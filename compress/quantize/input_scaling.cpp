@@ -50,8 +50,9 @@ std::vector<float> centred(const std::vector<double>& logs, const std::vector<bo
 
 double scaled_error(std::span<const std::span<const float>> layers, std::size_t columns, std::span<const float> hessian,
                     const AwqOptions& options, const std::vector<float>& factors) {
-  std::vector<float> importance(columns);
-  for (std::size_t c = 0; c < columns; ++c) importance[c] = hessian[c * columns + c] / (factors[c] * factors[c]);
+  std::vector<float> importance(options.is_weighted ? columns : 0);
+  for (std::size_t c = 0; c < importance.size(); ++c)
+    importance[c] = hessian[c * columns + c] / (factors[c] * factors[c]);
   double error = 0;
   for (const std::span<const float> weights : layers) {
     const std::size_t rows = weights.size() / columns;
@@ -90,18 +91,24 @@ Result<AwqOutcome> search_awq_factors(std::span<const std::span<const float>> la
   for (const std::span<const float> weights : layers) {
     CTK_CHECK(check_finite(weights, columns == 0 ? 0 : weights.size() / columns * columns, "weights", true));
   }
+  std::vector<double> sum(columns, 0.0), mean_square(columns, 0.0);
+  std::vector<std::size_t> count(columns, 0), members(columns, 0);
+  const auto class_of = [&](std::size_t c) { return options.class_of.empty() ? c : options.class_of[c]; };
   for (std::size_t c = 0; c < columns; ++c) {
-    double sum = 0;
-    std::size_t count = 0;
+    const std::size_t k = class_of(c);
+    mean_square[k] += static_cast<double>(hessian[c * columns + c]);
+    ++members[k];
     for (const std::span<const float> weights : layers) {
-      for (std::size_t i = c; i < weights.size(); i += columns, ++count)
-        sum += std::abs(static_cast<double>(weights[i]));
+      for (std::size_t i = c; i < weights.size(); i += columns, ++count[k])
+        sum[k] += std::abs(static_cast<double>(weights[i]));
     }
-    const double mean_square = static_cast<double>(hessian[c * columns + c]);
-    is_on[c] = sum > 0 && mean_square > 0;
+  }
+  for (std::size_t c = 0; c < columns; ++c) {
+    const std::size_t k = class_of(c);
+    is_on[c] = sum[k] > 0 && mean_square[k] > 0;
     if (!is_on[c]) continue;
-    weight_log[c] = std::log(sum / static_cast<double>(count));
-    input_log[c] = 0.5 * std::log(mean_square);
+    weight_log[c] = std::log(sum[k] / static_cast<double>(count[k]));
+    input_log[c] = 0.5 * std::log(mean_square[k] / static_cast<double>(members[k]));
   }
   AwqOutcome best;
   best.factors.assign(columns, 1.0f);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -23,7 +24,10 @@ Result<std::vector<float>> smoothquant_factors(std::span<const float> input_magn
 struct AwqOptions {
   GridForm form;
   GridFit fit = GridFit::squared_error;
-  int steps = 20;  // exponents 0, 1 / steps, .. 1 are tried
+  int steps = 20;           // exponents 0, 1 / steps, .. 1 are tried
+  bool is_weighted = true;  // scales are fitted to errors weighted by the diagonal of H
+  std::span<const std::uint32_t>
+      class_of;  // [columns], below columns: columns of one class share a factor; empty: none
 };
 
 struct AwqOutcome {

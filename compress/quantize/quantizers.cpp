@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "compress/quantize/awq_weight.h"
 #include "compress/quantize/gptq_weight.h"
 #include "compress/quantize/rtn.h"
 
@@ -11,6 +12,8 @@ namespace {
 
 constexpr std::array kQuantizers{
     Quantizer{"rtn", "round to nearest, scales fitted to squared error", false, quantize_rtn},
+    Quantizer{"awq", "round to nearest, scales fitted to what outputs lose (scaling inputs is transform's)", true,
+              quantize_by_awq},
     Quantizer{"gptq", "outputs kept on calibration data, layer after layer", true, quantize_by_gptq},
     Quantizer{"signround", "gptq's codes and scales, then tuned on the outputs of whole blocks (needs `make trainer`)",
               true, quantize_by_gptq},
