@@ -31,6 +31,7 @@ class SplitFeed final : public train::Feed {
   static Result<std::unique_ptr<SplitFeed>> open(const data::Split& split, const Augment& augment);
 
   std::size_t count() const override { return split_.count(); }
+  bool mixes() const override { return augment_.mixup > 0; }
   Result<Batch> read(std::span<const std::size_t> samples, std::int64_t epoch) override;
 
  private:

@@ -6,7 +6,7 @@
 namespace ctk::train {
 
 // Raised with every change of trainer.h: a module of another build is refused, not run.
-inline constexpr int kTrainerVersion = 3;
+inline constexpr int kTrainerVersion = 4;
 
 // Looked for as core/module.h says. The trainer lives until the process ends; one call at a time.
 // Errors: config (not there, LibTorch not there, another version: says what the system said and how to get it).

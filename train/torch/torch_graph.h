@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "core/ranks.h"
 #include "graph/graph.h"
 #include "graph/shapes.h"
 #include "train/torch/fake_quant.h"
@@ -50,6 +51,10 @@ class TorchGraph {
   // Running statistics of batch normalizations become the means over batches, with the parameters as they are: called
   // for one batch after another, `seen` those before it.
   Status measure_norms(std::span<const at::Tensor> batch, std::size_t seen);
+
+  // From here on what batch normalizations are trained with are the statistics of the batches of all ranks, which then
+  // make the same calls of run(). Null: of this process' batches.
+  void share_norms(Ranks* ranks) { norm_ranks_ = ranks; }
 
   std::vector<Parameter>& parameters() { return parameters_; }
   // Running statistics of batch normalizations, in a fixed order.
@@ -103,6 +108,7 @@ class TorchGraph {
   std::map<graph::NodeId, RenewedNorm> norms_;
   std::map<graph::NodeId, Moments>* moments_ = nullptr;  // of what convolutions give, while they are asked for
   double norm_momentum_ = kNormMomentum;
+  Ranks* norm_ranks_ = nullptr;
   std::vector<Plan> plans_;
 };
 
