@@ -41,6 +41,7 @@ Result<InputCodes> codes_from_inputs(const Session& session) {
   options.damping = config.damp_percent / 100.0;
   options.reduce_range = config.reduce_range;
   options.also = others_of(session.finalists);
+  options.ranks = &session.ranks();
   const auto work = quantize_work(session);
   options.progress = [&session, work](std::size_t done, std::size_t total) {
     session.advance(work * static_cast<std::int64_t>(done) / static_cast<std::int64_t>(total));

@@ -116,10 +116,11 @@ Result<graph::Graph> train_network(Session& session, const graph::Graph& net, co
   CTK_TRY(auto feed, SplitFeed::open(*session.splits.train,
                                      {source.flip, source.shift, source.cutout, source.mixup, session.config.seed}));
   std::optional<SelectMetric> metric;
-  if (session.splits.select) {
+  if (session.splits.select && session.ranks().is_first()) {
     CTK_TRY(metric, SelectMetric::open(session));
   }
   train::FitTask task;
+  task.ranks = &session.ranks();
   task.student = &net;
   task.floats = floats;
   task.teacher = teacher ? &*teacher : nullptr;
@@ -136,7 +137,7 @@ Result<graph::Graph> train_network(Session& session, const graph::Graph& net, co
     session.advance(progress.step);
     return check_interrupt();
   };
-  if (metric) {
+  if (session.splits.select) {
     task.score = [&](const graph::Graph& graph) -> Result<double> {
       CTK_TRY(const double value, metric->of(graph));
       char text[80];

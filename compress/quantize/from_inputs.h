@@ -5,6 +5,7 @@
 #include <map>
 
 #include "compress/quantize/apply.h"
+#include "core/ranks.h"
 #include "data/splits.h"
 
 namespace ctk::quantization {
@@ -16,6 +17,8 @@ struct FromInputsOptions {
   // Further schemes of a layer, by address: coded from the same inputs, those that the network of `schemes` leaves it.
   std::map<std::string, std::vector<QuantScheme>> also;
   std::function<void(std::size_t done, std::size_t total)> progress;
+  // As WalkOptions::ranks; layers that read one value, and their schemes, are fitted by turns. The same codes.
+  Ranks* ranks = &alone();
 };
 
 struct InputCodes {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "calibrate/hessian.h"
+#include "core/ranks.h"
 #include "data/splits.h"
 #include "graph/graph.h"
 #include "graph/layer.h"
@@ -19,16 +20,28 @@ struct LayerInputs {
   explicit LayerInputs(std::size_t k) : coded(k), held_out(k), cross(k), held_out_cross(k) {}
   calibrate::Moment coded, held_out;             // sum x x^T, x as the coded network feeds it; of samples no fit sees
   calibrate::CrossMoment cross, held_out_cross;  // sum x y^T, y as the float network does
+
+  void share(const Ranks& ranks) {
+    coded.share(ranks), held_out.share(ranks), cross.share(ranks), held_out_cross.share(ranks);
+  }
+  Status gather(Ranks& ranks) {
+    CTK_CHECK(coded.gather(ranks));
+    CTK_CHECK(held_out.gather(ranks));
+    CTK_CHECK(cross.gather(ranks));
+    return held_out_cross.gather(ranks);
+  }
 };
 
 struct WalkOptions {
   // Of so many samples one is held out; with fewer samples than this the last one, with one sample none.
   std::size_t hold_out_every = 8;
   std::function<void(std::size_t done, std::size_t total)> progress;  // groups of layers
+  // Samples go through the networks by turns, each rank sums its tiles of the moments: the same bits as on one.
+  Ranks* ranks = &alone();
 };
 
 // Called for layers that read one value, in graph order. Gives them their codes in `coded` (Value::quantized of a
-// weight of their own), through which all that follows is run.
+// weight of their own), through which all that follows is run. Every rank is called, and must leave the same codes.
 using CodeLayers =
     std::function<Status(graph::Graph& coded, const std::vector<graph::Layer>& layers, LayerInputs& inputs)>;
 
