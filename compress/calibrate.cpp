@@ -4,52 +4,14 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "compress/channel_means.h"
 #include "compress/quantize/notes.h"
 #include "compress/session.h"
-#include "graph/layer.h"
 
 namespace ctk::pipeline {
 namespace {
 
 using nlohmann::json;
-
-// Mean per channel (dimension 1) of the inputs of layers, for bias correction. Sums in double, in sample order.
-class MeanCollector {
- public:
-  explicit MeanCollector(const graph::Graph& graph) : graph_(&graph) {
-    for (const graph::Layer& layer : graph::layers_of(graph)) wanted_.insert(layer.input);
-  }
-
-  void observe(graph::ValueId id, const TensorView& data, bool channels_last) {
-    if (!wanted_.contains(id) || data.shape.size() < 2) return;
-    const auto channels = static_cast<std::size_t>(channels_last ? data.shape.back() : data.shape[1]);
-    auto& sums = sums_[graph_->value(id).name];
-    sums.resize(channels, 0.0);
-    const auto values = data.values<float>();
-    std::size_t inner = 1;
-    if (!channels_last) {
-      for (std::size_t d = 2; d < data.shape.size(); ++d) inner *= static_cast<std::size_t>(data.shape[d]);
-    }
-    for (std::size_t i = 0; i < values.size(); ++i) sums[i / inner % channels] += static_cast<double>(values[i]);
-    counts_[graph_->value(id).name] += values.size() / std::max<std::size_t>(channels, 1);
-  }
-
-  json to_json() const {
-    json means = json::object();
-    for (const auto& [name, sums] : sums_) {
-      std::vector<double> mean = sums;
-      for (double& m : mean) m /= static_cast<double>(std::max<std::uint64_t>(counts_.at(name), 1));
-      means[name] = mean;
-    }
-    return means;
-  }
-
- private:
-  const graph::Graph* graph_;
-  std::set<graph::ValueId> wanted_;
-  std::map<std::string, std::vector<double>> sums_;
-  std::map<std::string, std::uint64_t> counts_;
-};
 
 // A sample that gives NaN or Inf inside the network.
 struct BadSample {
@@ -122,30 +84,49 @@ json leave_out(const BadSamples& bad, data::Split& split) {
 }
 
 Result<std::vector<calibrate::Range>> collect_ranges(Session& session, const Observed& observed,
-                                                     const data::Split& split, MeanCollector& means) {
+                                                     const data::Split& split, ChannelMeans& means) {
   std::vector<std::string> names;
   for (graph::ValueId id : observed.values) names.push_back(observed.graph.value(id).name);
   calibrate::ObserverOptions options;
   options.method = session.config.calibrate->method;
   options.percentile = session.config.calibrate->percentile;
   CTK_TRY(calibrate::RangeCollector collector, calibrate::RangeCollector::create(options, names));
+  // This rank's run of blocks.
+  Ranks& ranks = session.ranks();
+  const SampleBlocks blocks{split.count(), observed.batch};
+  const Share share = share_of(blocks.count(), ranks.rank(), ranks.size());
+  const std::size_t begin = blocks.begin(share.begin), end = blocks.begin(share.end);
+  data::Split mine = split;
+  mine.indices.assign(split.indices.begin() + static_cast<std::ptrdiff_t>(begin),
+                      split.indices.begin() + static_cast<std::ptrdiff_t>(end));
   const int passes = collector.passes();
   for (int pass = 0; pass < passes; ++pass) {
     CTK_CHECK(collector.begin_pass(pass));
-    std::size_t first = 0;  // of the batch that is being observed
+    std::size_t first = begin;  // of the batch that is being observed
     const auto observe = [&](graph::ValueId id, const TensorView& data, bool channels_last) -> Status {
-      if (pass == 0) means.observe(id, data, channels_last);
-      const std::size_t count = std::min(observed.batch, split.count() - first);
+      if (pass == 0) means.observe(id, data, channels_last, blocks.of(first));
+      const std::size_t count = std::min(observed.batch, end - first);
       return collector.observe(observed.index_of.at(id), data.values<float>(), first, observed.samples_in(data, count));
     };
-    CTK_CHECK(for_each_batch(
-        observed.graph, split, observe, observed.values,
-        [&](const std::vector<Tensor>&, const data::Batch& batch, std::size_t at) -> Status {
-          first = at + (batch.inputs.empty() ? 0 : static_cast<std::size_t>(batch.inputs[0].shape()[0]));
-          session.advance((static_cast<std::int64_t>(first) + pass * static_cast<std::int64_t>(split.count())) /
-                          passes);
-          return {};
-        }));
+    const auto each = [&](const std::vector<Tensor>&, const data::Batch& batch, std::size_t at) -> Status {
+      const std::size_t done = at + (batch.inputs.empty() ? 0 : static_cast<std::size_t>(batch.inputs[0].shape()[0]));
+      first = begin + done;
+      const std::size_t seen = done * split.count() / (end - begin);  // as if all ranks were as far
+      session.advance(static_cast<std::int64_t>(seen + static_cast<std::size_t>(pass) * split.count()) / passes);
+      return {};
+    };
+    const Status status = for_each_batch(observed.graph, mine, observe, observed.values, each, observed.batch);
+    if (ranks.is_alone()) {
+      CTK_CHECK(status);
+      continue;
+    }
+    // A sample that cannot be used is everybody's error, the first one in the split: all go the same way from here.
+    const Result<std::string> shared = status ? Result<std::string>(collector.seen()) : status.error();
+    CTK_TRY(const auto seen, ranks.gather_results("calibrate", shared));
+    CTK_CHECK(collector.take(seen));
+    if (pass > 0) continue;
+    CTK_TRY(const auto sums, ranks.gather_results("calibrate means", means.seen()));
+    CTK_CHECK(means.take(sums));
   }
   return collector.finish();
 }
@@ -158,7 +139,7 @@ Result<std::string> collect(Session& session) {
   data::Split split = *session.splits.calibrate;
   observed.batch = batch_size(graph, split);
   json skipped = json::array();
-  MeanCollector means(graph);
+  ChannelMeans means(graph, !session.ranks().is_alone());
   auto ranges = collect_ranges(session, observed, split, means);
   const bool may_skip = split.source->spec().on_bad_sample == data::BadSample::skip;
   if (!ranges && ranges.error().code == ErrorCode::input && may_skip) {
@@ -172,7 +153,7 @@ Result<std::string> collect(Session& session) {
     }
     skipped = leave_out(bad, split);
     observed.batch = batch_size(graph, split);
-    means = MeanCollector(graph);
+    means = ChannelMeans(graph, !session.ranks().is_alone());
     ranges = collect_ranges(session, observed, split, means);
   }
   if (!ranges) return std::move(ranges).error();

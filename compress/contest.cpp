@@ -50,10 +50,15 @@ Result<InputCodes> codes_from_inputs(const Session& session) {
   options.damping = config.damp_percent / 100.0;
   options.reduce_range = config.reduce_range;
   options.also = others_of(session.finalists);
-  options.store = codes_folder(session);
-  options.folder = session.output + "/.cache";
+  options.ranks = &session.ranks();
+  if (session.ranks().is_alone()) {  // several ranks share the work of a layer, and begin a stopped walk anew
+    options.store = codes_folder(session);
+    options.folder = session.output + "/.cache";
+  }
   std::error_code ignored;
-  if (!session.options.resume) std::filesystem::remove_all(options.store, ignored);
+  if (!session.options.resume && session.ranks().is_first()) {
+    std::filesystem::remove_all(codes_folder(session), ignored);
+  }
   const auto work = quantize_work(session);
   const std::int64_t parts = quantization::tunes_blocks(config.method) ? 2 : 1;  // of the work
   options.progress = [&session, work, parts](std::size_t done, std::size_t total) {

@@ -124,8 +124,8 @@ std::size_t batch_beside(const OutputCache* reference, const graph::Graph& graph
 }  // namespace
 
 Status for_each_batch(const graph::Graph& graph, const data::Split& split, const graph::ValueObserver& observer,
-                      const std::vector<graph::ValueId>& keep, const BatchVisitor& each) {
-  return for_each_batch_of(batch_size(graph, split), graph, split, observer, keep, each);
+                      const std::vector<graph::ValueId>& keep, const BatchVisitor& each, std::size_t step) {
+  return for_each_batch_of(step > 0 ? step : batch_size(graph, split), graph, split, observer, keep, each);
 }
 
 Status OutputCache::add(const Tensor& output) {

@@ -32,10 +32,11 @@ using BatchVisitor =
     std::function<Status(const std::vector<Tensor>& outputs, const data::Batch& batch, std::size_t first)>;
 
 // Samples in order. `observer` (may be empty) sees every value as it is computed; `keep` are values that must survive
-// fusion so that it can. Where the model leaves sizes free, samples of unequal shapes run one by one.
+// fusion so that it can. Where the model leaves sizes free, samples of unequal shapes run one by one. `step` samples at
+// a time, 0: batch_size() of them.
 // Errors: input (names the first sample of the batch), interrupted.
 Status for_each_batch(const graph::Graph& graph, const data::Split& split, const graph::ValueObserver& observer,
-                      const std::vector<graph::ValueId>& keep, const BatchVisitor& each);
+                      const std::vector<graph::ValueId>& keep, const BatchVisitor& each, std::size_t step = 0);
 
 // First outputs of a graph over a split, one tensor a batch: what another graph is compared with. A vocabulary makes
 // them large: beyond kMostInMemory they go to a file without a name in `folder`, from which they are mapped.

@@ -147,10 +147,13 @@ Status run_network_stage(Session& session, std::string_view stage, const std::ve
   if (!cached) {
     CTK_TRY(ChangedNetwork changed, change());
     CTK_CHECK(require_same_ports(network_of(session, kind), stage, changed.graph));
-    CTK_TRY(json measured, measure(session, kind, changed.graph));
-    measured["notes"] = changed.notes.empty() ? json() : json::parse(changed.notes, nullptr, false);
-    bundle = exporter::bundle_of(changed.graph);
-    row = measured.dump(1);
+    CTK_TRY(row, session.first_does(name + " figures", [&]() -> Result<std::string> {
+      CTK_TRY(json measured, measure(session, kind, changed.graph));
+      measured["notes"] = changed.notes.empty() ? json() : json::parse(changed.notes, nullptr, false);
+      return measured.dump(1);
+    }));
+    CTK_TRY(bundle, session.first_does(name + " network",
+                                       [&]() -> Result<std::string> { return exporter::bundle_of(changed.graph); }));
     CTK_CHECK(session.cache.put(name + "-network", session.fingerprint, *bundle));
     CTK_CHECK(session.cache.put(name, session.fingerprint, *row));
   }
@@ -181,7 +184,7 @@ Status run_network_stage(Session& session, std::string_view stage, const std::ve
     CTK_CHECK(session.list_layers());
   }
   if (!is_last_change(session, stage)) return {};
-  return require_reachable(session, true, session.output);
+  return require_budgets(session);
 }
 
 }  // namespace ctk::pipeline

@@ -8,6 +8,7 @@
 
 #include "compress/config.h"
 #include "compress/progress.h"
+#include "core/ranks.h"
 #include "core/result.h"
 #include "export/report.h"
 
@@ -22,8 +23,11 @@ struct RunOptions {
   bool force = false;                  // replace a result that is already there
   bool resume = true;                  // use cached stages
   ProgressSink* progress = nullptr;    // not owned; may be null
+  Ranks* ranks = nullptr;              // not owned; null: this process alone
 };
 
+// With ranks every one of them makes this call with the same configuration; rank 0 alone writes into the output folder,
+// and the report of the others is of no use. The first to fail fails all.
 // Errors: config, input, budget_infeasible, gate_refused, interrupted (the same call goes on where it stopped).
 Result<exporter::Report> run_pipeline(const PipelineConfig& config, const RunOptions& options);
 

@@ -189,7 +189,7 @@ Result<LoadedModel> load_for(const PipelineConfig& config, const std::string& ou
 Session make_session(const PipelineConfig& config, const RunOptions& options, const std::string& output,
                      LoadedModel model) {
   Session session{config, options,
-                  output, ArtifactCache(output + "/.cache", options.resume),
+                  output, ArtifactCache(output + "/.cache", options.resume, options.ranks),
                   "",     std::move(model),
                   {},     {},
                   {},     {},

@@ -128,4 +128,12 @@ Status require_reachable(Session& session, bool with_times, const std::string& o
   return search_table::infeasible_error(problem, false, search::solve_ilp, output).with_context(config.file_name);
 }
 
+Status require_budgets(Session& session) {
+  CTK_CHECK(session.first_does("budgets", [&]() -> Result<std::string> {
+    CTK_CHECK(require_reachable(session, true, session.output));
+    return std::string();
+  }));
+  return {};
+}
+
 }  // namespace ctk::pipeline

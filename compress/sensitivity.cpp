@@ -15,6 +15,37 @@ namespace {
 
 using nlohmann::json;
 
+// Layers go to ranks by turns, each with all its candidates.
+Result<std::vector<Score>> score_by_layers(const SensitivityMetric& metric, Session& session,
+                                           const std::vector<Candidate>& candidates, ScoreStore& store) {
+  Ranks& ranks = session.ranks();
+  if (ranks.is_alone() || metric.divides) return metric.score({session, candidates, store});
+  const auto size = static_cast<std::size_t>(ranks.size());
+  std::vector<Candidate> mine;
+  std::vector<std::size_t> rank_of;  // by candidate
+  std::size_t layer = 0;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    if (i > 0 && candidates[i].address != candidates[i - 1].address) ++layer;
+    rank_of.push_back(layer % size);
+    if (rank_of.back() == static_cast<std::size_t>(ranks.rank())) mine.push_back(candidates[i]);
+  }
+  const auto score = [&]() -> Result<std::string> {
+    if (mine.empty()) return encode({});
+    CTK_TRY(const std::vector<Score> scores, metric.score({session, mine, store}));
+    return encode(scores);
+  };
+  CTK_TRY(const auto parts, ranks.gather_results("sensitivity", score()));
+  std::vector<std::vector<Score>> found;
+  for (const std::string& part : parts) {
+    CTK_TRY(std::vector<Score> scores, decode(part));
+    found.push_back(std::move(scores));
+  }
+  std::vector<Score> all;
+  std::vector<std::size_t> taken(size, 0);
+  for (const std::size_t rank : rank_of) all.push_back(found[rank][taken[rank]++]);
+  return all;
+}
+
 Result<std::string> score_all(Session& session, const std::vector<std::string>& addresses,
                               const std::vector<bool>& is_free, ScoreStore& store) {
   const graph::Graph& graph = session.model.graph;
@@ -30,7 +61,7 @@ Result<std::string> score_all(Session& session, const std::vector<std::string>& 
   CTK_TRY(const SensitivityMetric* metric, find_sensitivity_metric(session.config.sensitivity->metric));
   json rows = json::array();
   if (!candidates.empty()) {
-    CTK_TRY(const std::vector<Score> scores, metric->score({session, candidates, store}));
+    CTK_TRY(const std::vector<Score> scores, score_by_layers(*metric, session, candidates, store));
     for (const Score& score : scores) {
       rows.push_back({{"layer", score.layer},
                       {"scheme", score.scheme},

@@ -1,6 +1,7 @@
 // What a run knows so far. Stages read from it and add to it; nothing else is shared between them.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -69,6 +70,12 @@ struct Session {
     return apply;
   }
   ProgressSink* progress() const { return options.progress; }
+  // Those that work together on what is being done; one alone while rank 0 works by itself.
+  Ranks& ranks() const { return cache.ranks(); }
+  // Rank 0 does the work by itself, the others wait for its bytes or its error.
+  Result<std::string> first_does(std::string_view what, const std::function<Result<std::string>()>& work) {
+    return cache.first_does(what, work);
+  }
   void advance(std::int64_t done) const {
     if (options.progress != nullptr) options.progress->advance(done);
   }
@@ -87,6 +94,9 @@ struct StageRow {
   std::string_view what;
   std::int64_t (*work)(const Session& session);
   Status (*run)(Session& session, bool& cached);
+  // Whether all ranks work on it (null: they do); else rank 0 does it by itself, and the others restore what later
+  // stages ask for.
+  bool (*is_shared)(const PipelineConfig& config) = nullptr;
 };
 // In the order a pipeline may name them.
 std::span<const StageRow> stages();

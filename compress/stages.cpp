@@ -40,6 +40,13 @@ std::int64_t qat_work(const Session& s) {
   return train_work(s, *s.config.qat);
 }
 
+bool by_one(const PipelineConfig&) {
+  return false;
+}
+bool with_inputs(const PipelineConfig& config) {
+  return quantization::needs_inputs(config.quantize->method);
+}
+
 constexpr std::array kStages{
     StageRow{"distill", "trains the network towards a teacher's outputs", distill_work, run_distill},
     StageRow{"prune", "channels cut with all that is coupled to them, and what reads them refitted", prune_work,
@@ -48,11 +55,11 @@ constexpr std::array kStages{
     StageRow{"transform", "the network made easier to code, its function kept", transform_work, run_transform},
     StageRow{"calibrate", "ranges of activations over the calibration split", calibrate_work, run_calibrate},
     StageRow{"sensitivity", "loss of each layer alone under each scheme", sensitivity_work, run_sensitivity},
-    StageRow{"search", "one scheme a layer under the budgets, by an integer programme", no_work, run_search},
-    StageRow{"quantize", "codes for weights, notes for activations", quantize_work, run_quantize},
+    StageRow{"search", "one scheme a layer under the budgets, by an integer programme", no_work, run_search, by_one},
+    StageRow{"quantize", "codes for weights, notes for activations", quantize_work, run_quantize, with_inputs},
     StageRow{"qat", "trains the coded network with its roundings in the loop", qat_work, run_qat},
-    StageRow{"export", "writes the files", no_work, run_export},
-    StageRow{"validate", "metric, latency and agreement of what was written", validate_work, run_validate},
+    StageRow{"export", "writes the files", no_work, run_export, by_one},
+    StageRow{"validate", "metric, latency and agreement of what was written", validate_work, run_validate, by_one},
 };
 
 }  // namespace

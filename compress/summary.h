@@ -26,6 +26,8 @@ std::map<std::string, calibrate::Range> placeholder_ranges(const graph::Graph& g
 // Errors: budget_infeasible with what can be reached, who holds it there and the nearest limits that can be met; those
 // of quantizing, planning and running.
 Status require_reachable(Session& session, bool with_times, const std::string& output);
+// The same of a session, times taken by rank 0 for all.
+Status require_budgets(Session& session);
 // A warning for each budget that the stages predict but do not measure.
 void warn_of_unmeasured_budgets(Session& session);
 // report.budget from limits, predictions and measurements.

@@ -36,6 +36,7 @@ class SplitFeed final : public train::Feed {
   Status record(RecordedTeacher recorded);
 
   std::size_t count() const override { return split_.count(); }
+  bool mixes() const override { return augment_.mixup > 0; }
   Result<Batch> read(std::span<const std::size_t> samples, std::int64_t epoch) override;
 
  private:

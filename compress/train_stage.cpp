@@ -118,11 +118,12 @@ Result<graph::Graph> train_network(Session& session, const graph::Graph& net, co
     CTK_CHECK(feed->record(std::move(recorded)));
   }
   std::optional<SelectMetric> metric;
-  if (session.splits.select) {
+  if (session.splits.select && session.ranks().is_first()) {
     CTK_TRY(metric, SelectMetric::open(session));
   }
   const TrainKeys keys = train_keys(session.config, stage);
   train::FitTask task;
+  task.ranks = &session.ranks();
   task.student = &net;
   task.floats = floats;
   task.teacher = own_teacher != nullptr ? own_teacher : teacher ? &*teacher : nullptr;
@@ -142,7 +143,7 @@ Result<graph::Graph> train_network(Session& session, const graph::Graph& net, co
     session.advance(progress.step);
     return check_interrupt();
   };
-  if (metric) {
+  if (session.splits.select) {
     task.score = [&](const graph::Graph& graph) -> Result<double> {
       CTK_TRY(const double value, metric->of(graph));
       char text[80];

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/ranks.h"
 #include "core/result.h"
 #include "core/tensor.h"
 #include "graph/graph.h"
@@ -83,6 +84,8 @@ class Feed {
   };
   virtual ~Feed() = default;
   virtual std::size_t count() const = 0;
+  // Whether a sample comes out otherwise beside other ones: ranks then read whole batches and take their share.
+  virtual bool mixes() const { return false; }
   // Samples by index, in this order, with the random changes of this epoch.
   virtual Result<Batch> read(std::span<const std::size_t> samples, std::int64_t epoch) = 0;
 };
@@ -121,6 +124,9 @@ struct FitTask {
   std::function<Status(const std::string&)> save = {};
   std::string resume = {};                 // a state saved by the same task; empty: from the start
   std::vector<FeaturePair> features = {};  // with a teacher; tokens without a label do not count
+  // Those that train together, each a share of every batch; null: this process alone. All are given the same task;
+  // score and save are called on rank 0.
+  Ranks* ranks = nullptr;
 };
 
 struct FitResult {
@@ -179,6 +185,9 @@ class Trainer {
   virtual ~Trainer() = default;
   virtual std::string about() const = 0;  // "LibTorch 2.13.0"
   virtual std::span<const OpSupport> ops() const = 0;
+  // The process group of torch.distributed with this name, as Python made it (Gloo: bytes and floats of main memory).
+  // `here`: its ranks on this machine. Errors: config (no such group).
+  virtual Result<std::unique_ptr<Ranks>> join(const std::string& group, int here) = 0;
   // Errors: input (an operator that is not known, coded weights).
   virtual Result<std::unique_ptr<Differentiable>> differentiable(const graph::Graph& graph, int threads) = 0;
   // The loss of one batch and its gradient by `logits` [rows, classes]; teacher and labels may be empty, not both.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "compress/config.h"
+#include "core/ranks.h"
 #include "core/result.h"
 
 namespace ctk::cli {
@@ -15,6 +16,7 @@ namespace ctk::cli {
 struct Session {
   std::string command;  // as typed
   bool is_json = false;
+  Ranks* ranks = nullptr;          // those that run together; null: this process alone
   int threads = 0;                 // 0 = as the file says, or every core
   std::function<Status()> action;  // of the verb that was given; set while parsing
 };

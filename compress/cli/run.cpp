@@ -17,7 +17,8 @@ struct Arguments {
 Status run(const Session& session, const Arguments& arguments) {
   CTK_TRY(const pipeline::PipelineConfig config, load(arguments.config));
   CTK_CHECK(pipeline::require_available(config));
-  const std::unique_ptr<pipeline::ProgressSink> progress = pipeline::make_stderr_progress();
+  const bool is_first = session.ranks == nullptr || session.ranks->is_first();
+  const std::unique_ptr<pipeline::ProgressSink> progress = is_first ? pipeline::make_stderr_progress() : nullptr;
   pipeline::RunOptions options;
   options.config_path = arguments.config.path;
   options.command = session.command;
@@ -27,8 +28,9 @@ Status run(const Session& session, const Arguments& arguments) {
   options.force = arguments.force;
   options.resume = arguments.resume;
   options.progress = progress.get();
+  options.ranks = session.ranks;
   CTK_TRY(const exporter::Report report, pipeline::run_pipeline(config, options));
-  print(session.is_json ? exporter::to_json(report) : pipeline::summary_table(report));
+  if (is_first) print(session.is_json ? exporter::to_json(report) : pipeline::summary_table(report));
   return {};
 }
 

@@ -4,6 +4,7 @@
 
 #include "compress/quantize/code_store.h"
 #include "compress/quantize/layer_inputs.h"
+#include "compress/quantize/rank_bytes.h"
 #include "compress/quantize/stored_grid.h"
 #include "compress/quantize/stream.h"
 #include "core/printable.h"
@@ -45,6 +46,34 @@ std::vector<std::string> addresses_of(const Graph& graph, const std::vector<Laye
   return addresses;
 }
 
+bool is_mine(std::size_t which, const Ranks& ranks) {
+  return which % static_cast<std::size_t>(ranks.size()) == static_cast<std::size_t>(ranks.rank());
+}
+
+// What `run` gives for each job, every rank taking its turns.
+Result<StoredCodes> by_turns(const std::vector<Job>& jobs, Ranks& ranks,
+                             const std::function<Result<WeightOutcome>(const Job&)>& run) {
+  std::vector<WeightOutcome> mine;
+  const auto work = [&]() -> Result<std::string> {
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      if (!is_mine(i, ranks)) continue;
+      CTK_TRY(WeightOutcome outcome, run(jobs[i]));
+      mine.push_back(std::move(outcome));
+    }
+    return ranks.is_alone() ? std::string() : encode(mine);
+  };
+  CTK_TRY(const std::vector<std::string> parts, ranks.gather_results("quantize", work()));
+  StoredCodes found;
+  for (std::size_t rank = 0; rank < parts.size(); ++rank) {
+    if (!ranks.is_alone()) CTK_TRY(mine, decode(parts[rank]));
+    for (std::size_t i = rank, at = 0; i < jobs.size(); i += parts.size(), ++at) {
+      if (at >= mine.size()) return internal_error("quantize: expected codes of every layer a rank was given");
+      found[jobs[i].key()] = std::move(mine[at]);
+    }
+  }
+  return found;
+}
+
 }  // namespace
 
 Result<InputCodes> code_from_inputs(const Graph& graph, const SchemeMap& schemes, const std::string& method,
@@ -63,6 +92,7 @@ Result<InputCodes> code_from_inputs(const Graph& graph, const SchemeMap& schemes
   InputCodes codes;
   Graph coded = graph.clone();
   const CodeStore store(options.store);
+  Ranks& ranks = *options.ranks;
   const auto jobs_of = [&](const std::vector<Layer>& layers) {
     std::vector<Job> jobs;
     for (const Layer& layer : layers) {
@@ -104,10 +134,7 @@ Result<InputCodes> code_from_inputs(const Graph& graph, const SchemeMap& schemes
       if (!outcome) return std::move(outcome).error().with_context(printable(job.address));
       return outcome;
     };
-    StoredCodes found;
-    for (const Job& job : jobs) {
-      CTK_TRY(found[job.key()], run(job, nullptr));
-    }
+    CTK_TRY(StoredCodes found, by_turns(jobs, ranks, [&](const Job& job) { return run(job, nullptr); }));
     // The method has been judged on samples it had not seen: where it won, codes may be fitted to these too.
     const auto won = [&](const Job& job) {
       const auto& receipt = found[job.key()].receipt;
@@ -115,11 +142,13 @@ Result<InputCodes> code_from_inputs(const Graph& graph, const SchemeMap& schemes
     };
     if (std::ranges::any_of(jobs, won)) {
       inputs.add_held_out();
-      for (const Job& job : jobs) {
-        if (!won(job)) continue;
-        const InputReceipt judged = *found[job.key()].receipt;
-        CTK_TRY(found[job.key()], run(job, &judged));
-      }
+      std::vector<Job> again;
+      std::ranges::copy_if(jobs, std::back_inserter(again), won);
+      CTK_TRY(StoredCodes refitted, by_turns(again, ranks, [&](const Job& job) {
+                const InputReceipt judged = *found[job.key()].receipt;
+                return run(job, &judged);
+              }));
+      for (auto& [key, outcome] : refitted) found[key] = std::move(outcome);
     }
     CTK_TRY(found, store.put(addresses_of(graph, layers), std::move(found)));
     take(target, jobs, std::move(found));
@@ -137,6 +166,7 @@ Result<InputCodes> code_from_inputs(const Graph& graph, const SchemeMap& schemes
     take(target, jobs, std::move(*found));
     return true;
   };
+  walk.ranks = options.ranks;
   CTK_CHECK(walk_layers(graph, coded, wanted, split, walk, code));
   return codes;
 }

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "compress/quantize/apply.h"
+#include "core/ranks.h"
 #include "data/splits.h"
 
 namespace ctk::quantization {
@@ -21,6 +22,8 @@ struct FromInputsOptions {
   std::size_t values_in_memory = std::size_t{512} << 20;  // bytes; what crosses a layer beyond it lies in `folder`
   std::string folder;
   std::function<void(std::size_t done, std::size_t total)> progress;
+  // As WalkOptions::ranks; layers that read one value, and their schemes, are fitted by turns. The same codes.
+  Ranks* ranks = &alone();
 };
 
 struct InputCodes {

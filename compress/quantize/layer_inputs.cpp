@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "compress/quantize/rank_bytes.h"
 #include "compress/quantize/stream.h"
 #include "core/printable.h"
 
@@ -60,6 +61,34 @@ Status add_rows(const Graph& graph, const Layer& layer, const Tensor& original, 
   return cross.add(rows, patches(graph, layer, original));
 }
 
+// What one sample feeds a layer, in the float network and in the coded one.
+struct Fed {
+  Tensor original, coded;
+};
+
+// Of samples [first, first + size), one of each rank.
+Result<std::vector<Fed>> fed_by(const Stream& before, const Stream& after, ValueId id, std::size_t first,
+                                std::size_t count, Ranks& ranks) {
+  const auto size = static_cast<std::size_t>(ranks.size());
+  const std::size_t place = first / size;  // among this rank's samples
+  const bool is_there = first + static_cast<std::size_t>(ranks.rank()) < count;
+  std::vector<Tensor> mine;
+  if (is_there) {
+    CTK_TRY(Tensor floats, before.read(place, id));
+    CTK_TRY(Tensor fed, after.read(place, id));
+    mine = {std::move(floats), std::move(fed)};
+  }
+  if (ranks.is_alone()) return std::vector<Fed>{{mine[0], mine[1]}};
+  CTK_TRY(const std::vector<std::string> parts, ranks.gather("inputs of a layer", encode_tensors(mine)));
+  std::vector<Fed> fed;
+  for (std::size_t rank = 0; rank < size && first + rank < count; ++rank) {
+    CTK_TRY(const std::vector<Tensor> pair, decode_tensors(parts[rank]));
+    if (pair.size() != 2) return internal_error("quantize: expected two inputs of a layer from every rank");
+    fed.push_back({pair[0], pair[1]});
+  }
+  return fed;
+}
+
 }  // namespace
 
 void LayerInputs::add_held_out() {
@@ -76,7 +105,9 @@ Status walk_layers(const Graph& original, Graph& coded, const std::vector<std::s
   StreamOptions streaming;
   streaming.store = std::make_shared<ValueStore>(options.values_in_memory, options.folder);
   Stream before(original, streaming), after(coded, streaming);
-  for (std::size_t i = 0; i < count; ++i) {
+  Ranks& ranks = *options.ranks;
+  const auto size = static_cast<std::size_t>(ranks.size());
+  for (std::size_t i = static_cast<std::size_t>(ranks.rank()); i < count; i += size) {
     CTK_TRY(const data::Batch sample, split.read(i, i + 1));
     CTK_CHECK(before.begin(sample.inputs));
     CTK_CHECK(after.begin(sample.inputs));
@@ -91,13 +122,18 @@ Status walk_layers(const Graph& original, Graph& coded, const std::vector<std::s
       continue;
     }
     LayerInputs inputs(static_cast<std::size_t>(group.layers[0].reduction));
-    for (std::size_t i = 0; i < count; ++i) {
-      const bool hold_out = is_held_out(i, count, options.hold_out_every);
-      CTK_TRY(const Tensor floats, before.read(i, group.input));
-      CTK_TRY(const Tensor fed, after.read(i, group.input));
-      auto added = add_rows(original, group.layers[0], floats, fed, hold_out, inputs);
-      if (!added) return std::move(added).error().with_context(address + ", " + split.source->where(split.indices[i]));
+    inputs.share(ranks);
+    for (std::size_t first = 0; first < count; first += size) {
+      CTK_TRY(const std::vector<Fed> fed, fed_by(before, after, group.input, first, count, ranks));
+      for (std::size_t i = first; i < first + fed.size(); ++i) {
+        const bool hold_out = is_held_out(i, count, options.hold_out_every);
+        const Fed& one = fed[i - first];
+        auto added = add_rows(original, group.layers[0], one.original, one.coded, hold_out, inputs);
+        if (!added)
+          return std::move(added).error().with_context(address + ", " + split.source->where(split.indices[i]));
+      }
     }
+    CTK_CHECK(inputs.gather(ranks));
     CTK_CHECK(code(coded, group.layers, inputs));
     if (options.progress) options.progress(g + 1, groups.size());
   }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "calibrate/hessian.h"
+#include "core/ranks.h"
 #include "data/splits.h"
 #include "graph/graph.h"
 #include "graph/layer.h"
@@ -28,6 +29,16 @@ struct LayerInputs {
 
   // Samples that were held out count among the others from here on, and no longer by themselves.
   void add_held_out();
+
+  void share(const Ranks& ranks) {
+    coded.share(ranks), held_out.share(ranks), cross.share(ranks), held_out_cross.share(ranks);
+  }
+  Status gather(Ranks& ranks) {
+    CTK_CHECK(coded.gather(ranks));
+    CTK_CHECK(held_out.gather(ranks));
+    CTK_CHECK(cross.gather(ranks));
+    return held_out_cross.gather(ranks);
+  }
 };
 
 struct WalkOptions {
@@ -40,10 +51,12 @@ struct WalkOptions {
   std::function<void(std::size_t done, std::size_t total)> progress;  // groups of layers
   // Whether the layers have been coded before: then it gives them their codes, and nothing is gathered. May be empty.
   std::function<bool(graph::Graph& coded, const std::vector<graph::Layer>& layers)> restore;
+  // Samples go through the networks by turns, each rank sums its tiles of the moments: the same bits as on one.
+  Ranks* ranks = &alone();
 };
 
 // Called for layers that read one value, in graph order. Gives them their codes in `coded` (Value::quantized of a
-// weight of their own), through which all that follows is run.
+// weight of their own), through which all that follows is run. Every rank is called, and must leave the same codes.
 using CodeLayers =
     std::function<Status(graph::Graph& coded, const std::vector<graph::Layer>& layers, LayerInputs& inputs)>;
 

@@ -6,7 +6,7 @@ namespace ctk::pipeline {
 namespace {
 
 const SensitivityMetric kMetrics[] = {
-    {"kl", "mean over samples of KL(softmax(float) || softmax(quantized)), one layer at a time, nats", score_kl},
+    {"kl", "mean over samples of KL(softmax(float) || softmax(quantized)), one layer at a time, nats", score_kl, true},
     {"fisher",
      "1/2 E[(sum over channels and tokens of g_n dw_n x)^2 + sum over inputs of (g dx)^2] / rows of the output, below "
      "256 "

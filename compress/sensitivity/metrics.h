@@ -32,6 +32,7 @@ struct SensitivityMetric {
   std::string_view formula;  // of the loss: smaller is better, and losses of layers add up
   // One score a candidate, in order. Errors: input, interrupted.
   Result<std::vector<Score>> (*score)(const ScoreTask& task);
+  bool divides = false;  // the candidates over ranks itself; else each rank is given layers of its own
 };
 
 std::span<const SensitivityMetric> sensitivity_metrics();

@@ -6,6 +6,21 @@ namespace ctk::pipeline {
 
 using nlohmann::json;
 
+std::string encode(std::span<const Score> scores) {
+  json rows = json::array();
+  for (const Score& score : scores) rows.push_back({score.layer, score.scheme, score.loss, score.standard_error});
+  const std::vector<std::uint8_t> bytes = json::to_cbor(rows);
+  return {bytes.begin(), bytes.end()};
+}
+
+Result<std::vector<Score>> decode(const std::string& bytes) {
+  const json rows = json::from_cbor(bytes, true, false);
+  if (!rows.is_array()) return internal_error("sensitivity: expected scores from every rank");
+  std::vector<Score> scores;
+  for (const json& row : rows) scores.push_back({row[0], row[1], row[2], row[3]});
+  return scores;
+}
+
 ScoreStore::ScoreStore(const ArtifactCache& cache, std::string fingerprint)
     : cache_(cache), fingerprint_(std::move(fingerprint)), saved_(Clock::now()) {
   const auto text = cache_.get("scores", fingerprint_);

@@ -4,11 +4,17 @@
 
 #include <chrono>
 #include <map>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "compress/session.h"
 
 namespace ctk::pipeline {
+
+// Scores as bytes for other ranks, every bit of them. Errors: internal (no such bytes).
+std::string encode(std::span<const Score> scores);
+Result<std::vector<Score>> decode(const std::string& bytes);
 
 class ScoreStore {
  public:

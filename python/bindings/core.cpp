@@ -4,8 +4,10 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <cstdio>
 #include <cstring>
 
+#include "compress/cli/command_line.h"
 #include "compress/interrupt.h"
 #include "compress/model.h"
 #include "compress/pipeline.h"
@@ -15,6 +17,7 @@
 #include "graph/layer.h"
 #include "graph/text.h"
 #include "runtime/cpu_executor.h"
+#include "train/trainer_loader.h"
 
 namespace py = pybind11;
 
@@ -252,6 +255,15 @@ std::string run_config(const ctk::pipeline::PipelineConfig& config, const std::s
   return ctk::exporter::to_json(*report);
 }
 
+// The command line; with `group` by all ranks of that process group. Ends the ranks it has joined.
+int command_line(const std::vector<std::string>& words, const std::string& group, int here) {
+  std::unique_ptr<ctk::Ranks> ranks;
+  if (!group.empty()) ranks = unwrap(unwrap(ctk::train::load_trainer())->join(group, here));
+  const int code = ctk::cli::command_line(words, ranks.get());
+  std::fflush(stdout);
+  return code;
+}
+
 }  // namespace
 
 PYBIND11_MODULE(_core, module) {
@@ -267,6 +279,7 @@ PYBIND11_MODULE(_core, module) {
       PyErr_SetObject(error_type.get_stored().ptr(), instance.ptr());
     }
   });
+  module.def("command_line", &command_line, py::call_guard<py::gil_scoped_release>());
   module.def("version", [] { return CTK_VERSION; });
   py::class_<PyGraph>(module, "Graph")
       .def("inputs", &PyGraph::inputs)

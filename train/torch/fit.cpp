@@ -2,17 +2,18 @@
 
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <numeric>
+#include <cstring>
 
 #include "core/printable.h"
-#include "core/random.h"
+#include "train/torch/batches.h"
 #include "train/torch/features.h"
 #include "train/torch/losses.h"
 #include "train/torch/optimizer.h"
+#include "train/torch/shared_norm.h"
 #include "train/torch/state.h"
-#include "train/torch/tensors.h"
 
 namespace ctk::train {
 namespace {
@@ -59,14 +60,18 @@ Status refuse_codes(const graph::Graph& graph) {
 
 class Fit {
  public:
-  explicit Fit(const FitTask& task) : task_(task), options_(task.options) {}
+  explicit Fit(const FitTask& task)
+      : task_(task),
+        options_(task.options),
+        ranks_(task.ranks != nullptr ? *task.ranks : alone()),
+        samples_(*task.feed, task.options.seed, ranks_) {}
 
   Result<FitResult> run() {
     CTK_CHECK(prepare());
     if (!task_.resume.empty()) {
       CTK_CHECK(restore());
     } else if (task_.score) {
-      CTK_TRY(result_.score_before, task_.score(*task_.student));
+      CTK_TRY(result_.score_before, score_of(*task_.student));
       result_.score = result_.score_before;
     }
     while (epoch_ < options_.epochs && !is_stale()) {
@@ -97,6 +102,12 @@ class Fit {
                          ". Give more");
     }
     batch_ = std::max(part_, batch_ / part_ * part_);
+    samples_.set_part(part_, is_fixed);
+    if (samples_.slices() && batch_ < static_cast<std::size_t>(ranks_.size())) {
+      return config_error("batch_size: expected at least " + std::to_string(ranks_.size()) +
+                          ", a sample for every rank, found \"" + std::to_string(batch_) +
+                          "\". Raise it, give more samples, or start fewer ranks");
+    }
     batches_ = static_cast<std::int64_t>(task_.feed->count() / batch_);
     updates_ = (batches_ + options_.accumulate - 1) / options_.accumulate;
     if (task_.floats == nullptr) CTK_CHECK(refuse_codes(*task_.student));
@@ -117,11 +128,12 @@ class Fit {
     }
     std::vector<std::vector<at::Tensor>> first;
     for (std::size_t i = 0; i < std::min<std::size_t>(kNormBatches, task_.feed->count() / part_); ++i) {
-      CTK_TRY(Example example, read(0, i * part_));
+      CTK_TRY(Example example, samples_.read_whole(0, i * part_));
       if (i == 0) CTK_CHECK(check_fit(example));
       first.push_back(std::move(example.inputs));
     }
     if (options_.batch_norm && options_.lora_rank == 0) CTK_CHECK(student_->renew_norms(first));
+    if (samples_.slices()) student_->share_norms(&ranks_);
     if (!student_->buffers().empty() && part_ < kLeastForNorms && options_.batch_norm) {
       return input_error("batch normalization: expected at least " + std::to_string(kLeastForNorms) +
                          " samples a batch, found " + std::to_string(part_) + " of " +
@@ -132,33 +144,6 @@ class Fit {
     average_ = options_.ema > 0 ? snapshot() : std::vector<at::Tensor>{};
     best_ = snapshot();
     return {};
-  }
-
-  struct Example {
-    std::vector<at::Tensor> inputs;
-    at::Tensor labels;  // undefined: none
-    at::Tensor other_labels;
-    double share = 1;    // of labels, beside other_labels
-    at::Tensor teacher;  // recorded rows; undefined: none
-  };
-
-  // The part_ samples from `first` on, in an epoch's order.
-  Result<Example> read(std::int64_t epoch, std::size_t first) {
-    if (epoch != ordered_epoch_) {
-      Random random(options_.seed, "order of epoch " + std::to_string(epoch));
-      order_ = random.permutation(task_.feed->count());
-      ordered_epoch_ = epoch;
-    }
-    CTK_TRY(const Feed::Batch batch, task_.feed->read(std::span(order_).subspan(first, part_), epoch));
-    Example example;
-    for (const Tensor& input : batch.inputs) example.inputs.push_back(to_torch(input));
-    if (!batch.labels.empty()) example.labels = at::tensor(batch.labels, at::kLong);
-    if (!batch.other_labels.empty()) {
-      example.other_labels = at::tensor(batch.other_labels, at::kLong);
-      example.share = batch.share;
-    }
-    if (batch.teacher.is_defined()) example.teacher = to_torch(batch.teacher);
-    return example;
   }
 
   // Errors that would otherwise come up deep inside a loss.
@@ -176,8 +161,16 @@ class Fit {
     return features_->prepare(student_->watched(), teacher_->watched(), student_->parameters());
   }
 
-  // One part's loss, its gradient added to what is there, divided by `share`.
-  Result<double> add_gradient(const Example& example, std::size_t share) {
+  // One part's loss, its gradient divided by `share` added to what is there.
+  Result<double> add_gradient(const Example& example, double share) {
+    try {
+      return try_gradient(example, share);
+    } catch (const RanksError& failed) {
+      return failed.error;
+    }
+  }
+
+  Result<double> try_gradient(const Example& example, double share) {
     at::Tensor target = example.teacher;
     std::vector<at::Tensor> wanted;  // features
     if (teacher_) {
@@ -192,8 +185,33 @@ class Fit {
     if (features_) {
       loss = loss + options_.loss.feature_weight * features_->loss(student_->watched(), wanted, example.labels);
     }
-    (share == 1 ? loss : loss / static_cast<double>(share)).backward();
+    (share == 1 ? loss : loss / share).backward();
     return loss.item().toDouble();
+  }
+
+  // The loss of samples [begin, end) of the epoch's order, summed over batches, and the gradient of its mean over them.
+  Result<double> gradient_of(std::size_t begin, std::size_t end) {
+    double loss = 0;
+    for (std::size_t at = begin; at < end; at += part_) {
+      if (!samples_.is_mine((at - begin) / part_)) continue;
+      CTK_TRY(const Example example, samples_.read(epoch_, at));
+      CTK_TRY(const double weight, samples_.weight_of(example));
+      CTK_TRY(const double one, add_gradient(example, static_cast<double>((end - begin) / part_) / weight));
+      loss += one * weight * static_cast<double>(part_) / static_cast<double>(batch_);
+    }
+    CTK_CHECK(share_gradients(student_->parameters(), loss, ranks_));
+    return loss;
+  }
+
+  // By rank 0 for all.
+  Result<double> score_of(const graph::Graph& net) {
+    CTK_TRY(const std::string bytes, ranks_.first_does("score", [&]() -> Result<std::string> {
+      CTK_TRY(const double score, task_.score(net));
+      return std::string(reinterpret_cast<const char*>(&score), sizeof score);
+    }));
+    double score = 0;
+    std::memcpy(&score, bytes.data(), std::min(bytes.size(), sizeof score));
+    return score;
   }
 
   Status run_epoch() {
@@ -205,12 +223,12 @@ class Fit {
       const std::int64_t first = update_ * options_.accumulate;
       const std::int64_t last = std::min(batches_, first + options_.accumulate);
       const std::size_t begin = static_cast<std::size_t>(first) * batch_, end = static_cast<std::size_t>(last) * batch_;
-      double loss = 0;
-      for (std::size_t at = begin; at < end; at += part_) {
-        CTK_TRY(const Example example, read(epoch_, at));
-        CTK_TRY(const double one, add_gradient(example, (end - begin) / part_));
-        loss += one * static_cast<double>(part_) / static_cast<double>(batch_);
+      const Result<double> found = gradient_of(begin, end);
+      if (!found) {
+        CTK_CHECK(save());  // as it was before this step
+        return found.error();
       }
+      const double loss = *found;
       if (!std::isfinite(loss)) return diverged(loss, rate);
       step_->step(rate);
       move_average();
@@ -244,7 +262,7 @@ class Fit {
   Status measure_norms() {
     if (!options_.batch_norm || student_->buffers().empty()) return {};
     for (std::size_t i = 0; i < std::min(kMeasuredBatches, task_.feed->count() / part_); ++i) {
-      CTK_TRY(const Example example, read(epoch_, i * part_));
+      CTK_TRY(const Example example, samples_.read(epoch_, i * part_));
       CTK_CHECK(student_->measure_norms(example.inputs, i));
     }
     return {};
@@ -259,7 +277,7 @@ class Fit {
     std::vector<at::Tensor> candidate = snapshot();
     if (task_.score) {
       CTK_TRY(const graph::Graph net, student_->graph());
-      CTK_TRY(row.score, task_.score(net));
+      CTK_TRY(row.score, score_of(net));
       is_better = row.score > result_.score;
     }
     put(now);
@@ -304,7 +322,7 @@ class Fit {
   }
 
   Status save() {
-    if (!task_.save) return {};
+    if (!task_.save || !ranks_.is_first()) return {};
     StateWriter out;
     out.add(epoch_), out.add(update_), out.add(step_->steps), out.add(loss_sum_), out.add(seconds_);
     out.add(result_.score_before), out.add(result_.score), out.add(result_.best_epoch);
@@ -332,14 +350,14 @@ class Fit {
 
   const FitTask& task_;
   const FitOptions& options_;
+  Ranks& ranks_;
+  Batches samples_;
   std::unique_ptr<TorchGraph> student_, teacher_;
   std::optional<FeatureLoss> features_;
   std::optional<ParameterStep> step_;
   std::size_t batch_ = 0, part_ = 0;        // samples a batch, and at a time
   std::int64_t batches_ = 0, updates_ = 0;  // of one epoch
   std::int64_t epoch_ = 0, update_ = 0;     // done
-  std::int64_t ordered_epoch_ = -1;
-  std::vector<std::size_t> order_;
   std::vector<at::Tensor> average_, best_;  // parameters and statistics
   double loss_sum_ = 0, seconds_ = 0;       // of this epoch
   std::optional<std::chrono::steady_clock::time_point> update_start_;

@@ -5,8 +5,10 @@
 #include <torch/headeronly/version.h>
 
 #include "train/torch/fit.h"
+#include "train/torch/group.h"
 #include "train/torch/held_memory.h"
 #include "train/torch/losses.h"
+#include "train/torch/shared_norm.h"
 #include "train/torch/tensors.h"
 #include "train/torch/torch_graph.h"
 #include "train/torch/tune_block.h"
@@ -22,6 +24,8 @@ auto guarded(Work&& work) -> decltype(work()) {
     return work();
   } catch (const c10::Error& error) {
     return input_error(std::string("LibTorch: ") + error.what_without_backtrace());
+  } catch (const RanksError& failed) {
+    return failed.error;
   } catch (const std::exception& error) {
     return internal_error(std::string("LibTorch: ") + error.what());
   }
@@ -81,6 +85,9 @@ class TorchTrainer final : public Trainer {
  public:
   std::string about() const override { return std::string("LibTorch ") + TORCH_VERSION; }
   std::span<const OpSupport> ops() const override { return torch_support(); }
+  Result<std::unique_ptr<Ranks>> join(const std::string& group, int here) override {
+    return guarded([&] { return join_group(group, here); });
+  }
 
   Result<std::unique_ptr<Differentiable>> differentiable(const graph::Graph& graph, int threads) override {
     return guarded([&]() -> Result<std::unique_ptr<Differentiable>> {

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "core/ranks.h"
 #include "graph/graph.h"
 #include "graph/shapes.h"
 #include "train/torch/fake_quant.h"
@@ -59,6 +60,10 @@ class TorchGraph {
   // Running statistics of batch normalizations become the means over batches, with the parameters as they are: called
   // for one batch after another, `seen` those before it.
   Status measure_norms(std::span<const at::Tensor> batch, std::size_t seen);
+
+  // From here on what batch normalizations are trained with are the statistics of the batches of all ranks, which then
+  // make the same calls of run(). Null: of this process' batches.
+  void share_norms(Ranks* ranks) { norm_ranks_ = ranks; }
 
   std::vector<Parameter>& parameters() { return parameters_; }
   // Weights with codes by their value, when the graph is made to be trained; their tensors are among the parameters.
@@ -127,6 +132,7 @@ class TorchGraph {
   std::map<graph::ValueId, std::size_t> range_of_;  // parameter: the scale of a noted value, when ranges are trained
   std::vector<graph::ValueId> watch_;
   std::vector<at::Tensor> watched_;
+  Ranks* norm_ranks_ = nullptr;
   std::vector<Plan> plans_;
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "train/torch/shared_norm.h"
 #include "train/torch/tensors.h"
 #include "train/torch/torch_graph.h"
 
@@ -36,11 +37,20 @@ at::Tensor TorchGraph::factor_of(const RenewedNorm& norm) const {
 }
 
 at::Tensor TorchGraph::normalized(RenewedNorm& norm, const at::Tensor& x, bool is_training) {
+  if (is_training && norm_ranks_ != nullptr) {
+    return shared_batch_norm(x, factor_of(norm), parameters_[norm.offset].value, norm.mean, norm.variance,
+                             norm_momentum_, kNormEpsilon, *norm_ranks_);
+  }
   return at::batch_norm(x, factor_of(norm), parameters_[norm.offset].value, norm.mean, norm.variance, is_training,
                         norm_momentum_, kNormEpsilon, false);
 }
 
 at::Tensor TorchGraph::trained_batch_norm(const Node& node, std::span<const at::Tensor> inputs) {
+  if (norm_ranks_ != nullptr) {
+    return shared_batch_norm(inputs[0], inputs[1], inputs[2], statistics_.at(node.inputs[3]),
+                             statistics_.at(node.inputs[4]), norm_momentum_,
+                             node.attributes.get_float("epsilon", 1e-5f), *norm_ranks_);
+  }
   return at::batch_norm(inputs[0], inputs[1], inputs[2], statistics_.at(node.inputs[3]), statistics_.at(node.inputs[4]),
                         true, norm_momentum_, node.attributes.get_float("epsilon", 1e-5f), false);
 }

@@ -3,8 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
+#include "compress/quantize/rank_bytes.h"
 #include "tests/support/graph_builder.h"
 #include "tests/support/made_rows.h"
+#include "tests/support/thread_ranks.h"
 
 namespace ctk::test {
 namespace {
@@ -109,6 +113,69 @@ TEST(LayerInputs, LaterLayersSeeWhatCodedOnesLeaveThem) {
   };
   const Status walked = quantization::walk_layers(original, coded, {"Conv_c", "Gemm_y"}, split, options, code);
   ASSERT_TRUE(walked) << walked.error().message;
+}
+
+// 5 samples over 2 ranks and over 8: some have fewer, some none.
+TEST(LayerInputs, OnSeveralRanksEveryOneHasTheMomentsOfOne) {
+  const Graph original = network();
+  const data::Split split = split_of(original, {2, 7, 6});
+  using Moments = std::vector<std::vector<float>>;
+  const auto walk = [&](Ranks& ranks) {
+    Graph coded = original.clone();
+    Moments found;
+    quantization::WalkOptions options;
+    options.ranks = &ranks;
+    const auto code = [&](Graph&, const std::vector<Layer>&, LayerInputs& inputs) -> Status {
+      for (const auto sum : {inputs.coded.finish(), inputs.held_out.finish(), inputs.cross.finish()}) {
+        found.emplace_back(sum.begin(), sum.end());
+      }
+      return {};
+    };
+    const Status walked = quantization::walk_layers(original, coded, {"Conv_c", "Gemm_y"}, split, options, code);
+    EXPECT_TRUE(walked) << walked.error().message;
+    return found;
+  };
+  const Moments one = walk(alone());
+  ASSERT_EQ(one.size(), 6u);
+  for (const int size : {2, 8}) {
+    for (const Moments& found : on_ranks<Moments>(size, walk)) EXPECT_EQ(found, one);
+  }
+}
+
+TEST(RankBytes, OutcomesAndValuesComeBackBitForBit) {
+  quantization::WeightOutcome outcome;
+  outcome.tensor.scheme = parse_scheme("w4a8_c").value();
+  outcome.tensor.channel_axis = 1;
+  outcome.tensor.codes = pack_codes({3, 2}, std::vector<std::int8_t>{-8, 7, 0, 1, -1, 3}, 4);
+  outcome.tensor.scales = {0.1f, -3e-38f};
+  outcome.tensor.zeros = {-128, 127};
+  outcome.tensor.method = "gptq";
+  outcome.squared_error = 0.1;
+  outcome.raised_scales = 2;
+  outcome.receipt = quantization::InputReceipt{7, 1, 0.01, 3, 0.2, 1.0 / 3, true};
+  const auto back = quantization::decode(quantization::encode({&outcome, 1})).value();
+  ASSERT_EQ(back.size(), 1u);
+  EXPECT_EQ(to_string(back[0].tensor.scheme), "w4a8_c");
+  EXPECT_EQ(back[0].tensor.channel_axis, 1);
+  EXPECT_EQ(unpack_codes(back[0].tensor), unpack_codes(outcome.tensor));
+  EXPECT_EQ(back[0].tensor.scales, outcome.tensor.scales);
+  EXPECT_EQ(back[0].tensor.zeros, outcome.tensor.zeros);
+  EXPECT_EQ(back[0].tensor.method, "gptq");
+  EXPECT_EQ(back[0].squared_error, 0.1);
+  EXPECT_EQ(back[0].raised_scales, 2);
+  ASSERT_TRUE(back[0].receipt);
+  EXPECT_EQ(back[0].receipt->error, 1.0 / 3);
+  EXPECT_TRUE(back[0].receipt->fell_back);
+  EXPECT_FALSE(quantization::decode("torn"));
+
+  const Tensor values[] = {varied({2, 3}, 1), Tensor::scalar(1.5f), Tensor::zeros(DType::i64, {0, 4}).value()};
+  const auto tensors = quantization::decode_tensors(quantization::encode_tensors(values)).value();
+  ASSERT_EQ(tensors.size(), 3u);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(tensors[i].shape(), values[i].shape());
+    EXPECT_EQ(std::memcmp(tensors[i].data(), values[i].data(), values[i].bytes()), 0);
+  }
+  EXPECT_FALSE(quantization::decode_tensors(quantization::encode_tensors(values).substr(0, 30)));
 }
 
 }  // namespace
