@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "compress/observer_choice.h"
 #include "compress/quantize/notes.h"
 #include "compress/session.h"
 #include "graph/layer.h"
@@ -126,7 +127,8 @@ Result<std::vector<calibrate::Range>> collect_ranges(Session& session, const Obs
   std::vector<std::string> names;
   for (graph::ValueId id : observed.values) names.push_back(observed.graph.value(id).name);
   calibrate::ObserverOptions options;
-  options.method = session.config.calibrate->method;
+  const bool is_auto = session.config.calibrate->method == kAutoObserver;
+  options.method = is_auto ? "mse" : session.config.calibrate->method;  // a histogram serves every observer
   options.percentile = session.config.calibrate->percentile;
   CTK_TRY(calibrate::RangeCollector collector, calibrate::RangeCollector::create(options, names));
   const int passes = collector.passes();
@@ -147,7 +149,12 @@ Result<std::vector<calibrate::Range>> collect_ranges(Session& session, const Obs
           return {};
         }));
   }
-  return collector.finish();
+  if (!is_auto) return collector.finish();
+  std::vector<std::vector<calibrate::Range>> by_observer;
+  for (const calibrate::Observer& observer : calibrate::observers()) {
+    CTK_TRY(by_observer.emplace_back(), collector.finish_by(observer.name));
+  }
+  return choose_observers(session, by_observer);
 }
 
 Result<std::string> collect(Session& session) {
@@ -235,7 +242,10 @@ Status restore(Session& session, const std::string& text) {
 
 Status run_calibrate(Session& session, bool& cached) {
   if (!session.splits.calibrate) return input_error("expected calibration data, found none. Give data.calibrate");
-  session.fingerprint = stage_fingerprint(session, "calibrate", {session.splits.calibrate->fingerprint});
+  std::vector<std::string> extra{session.splits.calibrate->fingerprint};
+  if (session.config.calibrate->method == kAutoObserver && session.splits.score)
+    extra.push_back(session.splits.score->fingerprint);
+  session.fingerprint = stage_fingerprint(session, "calibrate", extra);
   auto artifact = session.cache.get("calibrate", session.fingerprint);
   cached = artifact.has_value();
   if (!cached) {
