@@ -9,7 +9,7 @@
 namespace ctk::pipeline {
 
 // Part of every fingerprint: raised when a stage would answer differently for the same inputs.
-inline constexpr int kArtifactVersion = 6;
+inline constexpr int kArtifactVersion = 7;
 
 class ArtifactCache {
  public:

@@ -18,6 +18,7 @@ class Rules {
     select_split();
     schemes();
     budget();
+    pairs();
     calibrate();
     prune();
     oracles();
@@ -82,7 +83,8 @@ class Rules {
   void select_split() {
     if (!values_.has_section("data.select")) return;
     const std::int64_t* finalists = values_.get<std::int64_t>("stages.search.finalists");
-    if (finalists != nullptr && *finalists > 1) return;
+    const std::int64_t* corrections = values_.get<std::int64_t>("stages.search.corrections");
+    if ((finalists != nullptr && *finalists > 1) || (corrections != nullptr && *corrections > 0)) return;
     for (const char* stage : {"distill", "prune", "finetune", "qat"}) {
       if (has_stage(stage)) return;
     }
@@ -90,7 +92,8 @@ class Rules {
     if (method != nullptr && quantization::needs_inputs(*method)) return;
     if (has_stage("quantize") && values_.has("budget.metric_drop")) return;  // the floor is held on it
     problem("data.select",
-            "expected a stage that compares on it (distill, prune, finetune, qat, search with finalists above 1, "
+            "expected a stage that compares on it (distill, prune, finetune, qat, search with finalists above 1 or "
+            "corrections, "
             "quantize by a method that looks at inputs or beside budget.metric_drop), "
             "found none. Remove this split.");
   }
@@ -175,6 +178,8 @@ class Rules {
     for (const char* key : {"budget.metric_drop", "stages.validate.gate.metric_drop"}) drop_of_metric(key);
     need_stage("size", {"search", "export"}, "export: {formats: [bundle]}");
     need_stage("latency", {"search", "validate"}, "validate: {}");
+    need_stage("latency.decode", {"search"}, "search: {schemes: [w8a16_g32, w4a16_g32]}");
+    need_stage("latency.prefill", {"search"}, "search: {schemes: [w8a16_g32, w4a16_g32]}");
     need_stage("peak_memory", {"validate"}, "validate: {}");
     need_stage("metric_drop", {"validate"}, "validate: {}");
     need_stage("bits", {"search", "quantize"}, "quantize: {scheme: w4a8_c}");
@@ -184,6 +189,16 @@ class Rules {
               "expected data.evaluate to measure it on, found none. Add \"evaluate: {path: ...}\" "
               "to data.");
     }
+  }
+
+  // Pairs are measured in KL, which their scores must be in too.
+  void pairs() {
+    const std::int64_t* pairs = values_.get<std::int64_t>("stages.search.pairs");
+    const std::string* metric = values_.get<std::string>("stages.sensitivity.metric");
+    if (pairs == nullptr || *pairs == 0 || metric == nullptr || *metric == "kl" || *metric == "fisher") return;
+    problem("stages.search.pairs",
+            "expected scores in nats beside it, by kl or fisher, found stages.sensitivity.metric \"" + *metric +
+                "\". Name one of the two, or remove pairs.");
   }
 
   // What is made small needs somebody to choose, and a floor that keeps the network of use.
