@@ -131,16 +131,16 @@ Status RangeCollector::check_same_data(const State& state) const {
                      std::to_string(state.second_count) + " in the second. Use a source that repeats");
 }
 
-Range RangeCollector::range_of(const State& state) const {
+Range RangeCollector::range_of(const State& state, const Observer& observer) const {
   const Extent& seen = state.extent;
-  Range range{state.name,    std::min(seen.low, 0.0f),     std::max(seen.high, 0.0f), seen.count,
-              state.samples, std::string(observer_->name), "calibration data",        ""};
+  Range range{state.name,    std::min(seen.low, 0.0f),   std::max(seen.high, 0.0f), seen.count,
+              state.samples, std::string(observer.name), "calibration data",        ""};
   if (seen.low == seen.high) {
     // Nothing to choose from. 0 must keep a code of its own, so a constant c gets [0, c] and comes back within a step.
     range.note = "constant " + number(seen.low) + (seen.low == 0 ? "" : ", widened to hold 0");
     return range;
   }
-  const Interval chosen = observer_->choose({seen, state.histogram.get()}, options_);
+  const Interval chosen = observer.choose({seen, state.histogram.get()}, options_);
   const auto low = static_cast<float>(std::min(chosen.low, 0.0)), high = static_cast<float>(std::max(chosen.high, 0.0));
   if (std::isfinite(low) && std::isfinite(high) && low < high) {
     range.low = std::max(low, range.low);
@@ -151,6 +151,20 @@ Range RangeCollector::range_of(const State& state) const {
 }
 
 Result<std::vector<Range>> RangeCollector::finish() const {
+  return finish(*observer_);
+}
+
+Result<std::vector<Range>> RangeCollector::finish_by(std::string_view method) const {
+  CTK_TRY(const Observer* observer, find_observer(method));
+  if (observer->passes > passes()) {
+    return config_error("calibrate: expected an observer of at most " + std::to_string(passes()) +
+                        " passes over the data, found \"" + std::string(method) + "\" with " +
+                        std::to_string(observer->passes) + ". Create the collector for it");
+  }
+  return finish(*observer);
+}
+
+Result<std::vector<Range>> RangeCollector::finish(const Observer& observer) const {
   if (pass_ + 1 != passes()) return internal_error("calibrate: finish() before the last pass");
   const bool is_empty = std::all_of(states_.begin(), states_.end(), [](const State& s) { return s.samples == 0; });
   if (is_empty && !states_.empty()) {
@@ -163,7 +177,7 @@ Result<std::vector<Range>> RangeCollector::finish() const {
                          std::to_string(state.samples) + " samples. Give samples for which it is not empty");
     }
     CTK_CHECK(check_same_data(state));
-    ranges.push_back(range_of(state));
+    ranges.push_back(range_of(state, observer));
   }
   return ranges;
 }

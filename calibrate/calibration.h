@@ -50,6 +50,9 @@ class RangeCollector {
   // One range a value, in order of the names. Errors: input (no samples; a value never seen; passes saw different
   // data), internal (a pass is missing).
   Result<std::vector<Range>> finish() const;
+  // The same by another observer, which needs no more passes than the one created for. Errors: config (unknown, or
+  // more passes), those of finish().
+  Result<std::vector<Range>> finish_by(std::string_view method) const;
 
   std::size_t memory_bytes() const;  // held for the values; does not grow with the data
 
@@ -64,7 +67,8 @@ class RangeCollector {
   RangeCollector(ObserverOptions options, const Observer* observer)
       : options_(std::move(options)), observer_(observer) {}
   Status check_same_data(const State& state) const;
-  Range range_of(const State& state) const;
+  Range range_of(const State& state, const Observer& observer) const;
+  Result<std::vector<Range>> finish(const Observer& observer) const;
 
   ObserverOptions options_;
   const Observer* observer_;

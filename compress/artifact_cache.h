@@ -16,7 +16,7 @@
 namespace ctk::pipeline {
 
 // Part of every fingerprint: raised when a stage would answer differently for the same inputs.
-inline constexpr int kArtifactVersion = 6;
+inline constexpr int kArtifactVersion = 7;
 
 class ArtifactCache {
  public:
@@ -29,6 +29,7 @@ class ArtifactCache {
   std::string path(const std::string& stage, const std::string& fingerprint) const;
 
   Ranks& ranks() const;  // alone() while rank 0 works by itself
+  bool is_shared() const { return !ranks_->is_alone(); }
 
   // Rank 0 does the work by itself: ranks() and get() then concern nobody else. Its bytes or its error to all.
   Result<std::string> first_does(std::string_view what, const std::function<Result<std::string>()>& work);

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "compress/channel_means.h"
+#include "compress/observer_choice.h"
 #include "compress/quantize/notes.h"
 #include "compress/session.h"
 
@@ -88,7 +89,8 @@ Result<std::vector<calibrate::Range>> collect_ranges(Session& session, const Obs
   std::vector<std::string> names;
   for (graph::ValueId id : observed.values) names.push_back(observed.graph.value(id).name);
   calibrate::ObserverOptions options;
-  options.method = session.config.calibrate->method;
+  const bool is_auto = session.config.calibrate->method == kAutoObserver;
+  options.method = is_auto ? "mse" : session.config.calibrate->method;  // a histogram serves every observer
   options.percentile = session.config.calibrate->percentile;
   CTK_TRY(calibrate::RangeCollector collector, calibrate::RangeCollector::create(options, names));
   // This rank's run of blocks.
@@ -128,7 +130,12 @@ Result<std::vector<calibrate::Range>> collect_ranges(Session& session, const Obs
     CTK_TRY(const auto sums, ranks.gather_results("calibrate means", means.seen()));
     CTK_CHECK(means.take(sums));
   }
-  return collector.finish();
+  if (!is_auto) return collector.finish();
+  std::vector<std::vector<calibrate::Range>> by_observer;
+  for (const calibrate::Observer& observer : calibrate::observers()) {
+    CTK_TRY(by_observer.emplace_back(), collector.finish_by(observer.name));
+  }
+  return choose_observers(session, by_observer);
 }
 
 Result<std::string> collect(Session& session) {
@@ -229,7 +236,10 @@ Status measure_ranges(Session& session) {
 
 Status run_calibrate(Session& session, bool& cached) {
   if (!session.splits.calibrate) return input_error("expected calibration data, found none. Give data.calibrate");
-  session.fingerprint = stage_fingerprint(session, "calibrate", {session.splits.calibrate->fingerprint});
+  std::vector<std::string> extra{session.splits.calibrate->fingerprint};
+  if (session.config.calibrate->method == kAutoObserver && session.splits.score)
+    extra.push_back(session.splits.score->fingerprint);
+  session.fingerprint = stage_fingerprint(session, "calibrate", extra);
   auto artifact = session.cache.get("calibrate", session.fingerprint);
   cached = artifact.has_value();
   if (!cached) {

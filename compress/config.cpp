@@ -172,6 +172,7 @@ class Binder {
     if (values_.has_section("stages.sensitivity")) {
       config.sensitivity.emplace();
       set_text("stages.sensitivity.metric", config.sensitivity->metric);
+      set<bool>("stages.sensitivity.curves", config.sensitivity->curves);
     }
     if (values_.has_section("stages.search")) {
       config.search.emplace();
@@ -181,6 +182,8 @@ class Binder {
       set_text("stages.search.solver", config.search->solver);
       set_text("stages.search.groups", config.search->groups);
       set<std::int64_t>("stages.search.finalists", config.search->finalists);
+      set<std::int64_t>("stages.search.pairs", config.search->pairs);
+      set<std::int64_t>("stages.search.corrections", config.search->corrections);
     }
     quantize(config);
     if (values_.has_section("stages.export")) {
@@ -280,7 +283,8 @@ bool PipelineConfig::changes_network() const {
 
 bool PipelineConfig::compares_on_select() const {
   const bool holds_floor = quantize && budget.metric_drop && (quantize->revert > 0 || !budget.minimize.empty());
-  return changes_network() || has_stage("qat") || select || (search && search->finalists > 1) || holds_floor;
+  return changes_network() || has_stage("qat") || select ||
+         (search && (search->finalists > 1 || search->corrections > 0)) || holds_floor;
 }
 
 std::string PipelineConfig::fingerprint() const {

@@ -74,12 +74,15 @@ struct CalibrateConfig {
 };
 struct SensitivityConfig {
   std::string metric = "kl";
+  bool curves = false;  // sensitivity_curves.json
 };
 struct SearchConfig {
   std::vector<QuantScheme> schemes;  // in the order given, no repeats
   std::string solver = "ilp";
   std::string groups = "auto";  // "auto": layers that must share a scheme do; "none"
   std::int64_t finalists = 1;
+  std::int64_t pairs = 0;        // of neighbours measured together at most
+  std::int64_t corrections = 0;  // times losses are put right by measured networks and solved again at most
 };
 struct QuantizeConfig {
   std::string method = "rtn";

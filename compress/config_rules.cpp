@@ -1,6 +1,7 @@
 // Rules of the pipeline file that need more than one key.
 #include <algorithm>
 
+#include "compress/config_rules_stages.h"
 #include "compress/config_rules_teacher.h"
 #include "compress/config_schema.h"
 #include "compress/prune/importance.h"
@@ -26,7 +27,7 @@ class Rules {
     check_teachers(values_,
                    [this](const std::string& path, std::string message) { problem(path, std::move(message)); });
     for (const auto& [path, message] : transform_problems(values_)) problem(path, message);
-    oracles();
+    for (const auto& [path, message] : stage_problems(values_)) problem(path, message);
     text();
     idle_options();
   }
@@ -88,7 +89,8 @@ class Rules {
   void select_split() {
     if (!values_.has_section("data.select")) return;
     const std::int64_t* finalists = values_.get<std::int64_t>("stages.search.finalists");
-    if (finalists != nullptr && *finalists > 1) return;
+    const std::int64_t* corrections = values_.get<std::int64_t>("stages.search.corrections");
+    if ((finalists != nullptr && *finalists > 1) || (corrections != nullptr && *corrections > 0)) return;
     for (const char* stage : {"distill", "prune", "finetune", "transform", "qat"}) {
       if (has_stage(stage)) return;
     }
@@ -97,7 +99,7 @@ class Rules {
     if (has_stage("quantize") && values_.has("budget.metric_drop")) return;  // the floor is held on it
     problem("data.select",
             "expected a stage that compares on it (distill, prune, finetune, transform, qat, search with finalists "
-            "above 1, "
+            "above 1 or corrections, "
             "quantize by a method that looks at inputs or beside budget.metric_drop), "
             "found none. Remove this split.");
   }
@@ -186,6 +188,8 @@ class Rules {
     for (const char* key : {"budget.metric_drop", "stages.validate.gate.metric_drop"}) drop_of_metric(key);
     need_stage("size", {"search", "export"}, "export: {formats: [bundle]}");
     need_stage("latency", {"search", "validate"}, "validate: {}");
+    need_stage("latency.decode", {"search"}, "search: {schemes: [w8a16_g32, w4a16_g32]}");
+    need_stage("latency.prefill", {"search"}, "search: {schemes: [w8a16_g32, w4a16_g32]}");
     need_stage("peak_memory", {"validate"}, "validate: {}");
     need_stage("metric_drop", {"validate"}, "validate: {}");
     need_stage("bits", {"search", "quantize"}, "quantize: {scheme: w4a8_c}");
@@ -197,6 +201,7 @@ class Rules {
     }
   }
 
+  // Pairs are measured in KL, which their scores must be in too.
   // What is made small needs somebody to choose, and a floor that keeps the network of use.
   void minimize(bool has_floor) {
     const std::string* aim = values_.get<std::string>("budget.minimize");
@@ -288,20 +293,6 @@ class Rules {
       need_data("prune", "calibrate", true);
     else if (method != nullptr && pruning::needs_data(*method))
       need_data("prune", "calibrate", true);
-  }
-
-  void oracles() {
-    const auto* against = values_.get<std::vector<std::string>>("stages.validate.against");
-    if (against == nullptr || !has_stage("validate")) return;
-    const auto* formats = values_.get<std::vector<std::string>>("stages.export.formats");
-    if (formats == nullptr && has_stage("export")) return;  // wrong or missing: told already
-    for (const std::string& oracle : *against) {
-      const auto wanted = formats_for_oracle(oracle);
-      const auto is_written = [&](std::string_view format) { return std::ranges::count(*formats, format) != 0; };
-      if (wanted.empty() || (formats != nullptr && std::ranges::any_of(wanted, is_written))) continue;
-      problem("stages.validate.against", "expected an exported file that " + oracle + " reads, found none. Add " +
-                                             std::string(wanted.front()) + " to stages.export.formats.");
-    }
   }
 
   // Numbers of pictures and arrays mean nothing to tokens, and tokens have no class.

@@ -12,7 +12,6 @@ using enum ValueKind;
 constexpr double kAny = std::numeric_limits<double>::max();
 constexpr double kAboveZero = std::numeric_limits<double>::min();  // the least number that divides
 constexpr double kMost = 1e12;                                     // of counts
-constexpr std::string_view kText = "the language-model reader";
 
 // path, kind, least, most, default, names, needs, what
 const KeyRow kRows[] = {
@@ -77,8 +76,8 @@ const KeyRow kRows[] = {
     {"budget", section, 0, 0, "", {}, "", "limits; absolute, or a share of the float model"},
     {"budget.size", size, 0, 0, "", {}, "", "bytes of the written model"},
     {"budget.latency", latency, 0, 0, "", {}, "", "time of one sample, or {decode: .., prefill: ..}"},
-    {"budget.latency.decode", latency, 0, 0, "", {}, kText, "time of one token"},
-    {"budget.latency.prefill", latency, 0, 0, "", {}, kText, "time of the prompt"},
+    {"budget.latency.decode", latency, 0, 0, "", {}, "", "time of one token behind a text of a sample's length"},
+    {"budget.latency.prefill", latency, 0, 0, "", {}, "", "time of a prompt of a sample's length"},
     {"budget.peak_memory", size, 0, 0, "", {}, "", "bytes at the peak of one run"},
     {"budget.bits", number, kAboveZero, 32, "", {}, "", "average bits of a weight, scales included"},
     {"budget.metric_drop", drop, 0, 0, "", {}, "", "how much worse the metric may get"},
@@ -89,7 +88,8 @@ const KeyRow kRows[] = {
      "",
      {},
      "",
-     "size, latency, peak_memory or bits: as small as metric_drop and the other limits allow"},
+     "size, latency, latency.decode, latency.prefill, peak_memory or bits: as small as metric_drop and the other "
+     "limits allow"},
 
     {"stages", stage_list, 0, 0, "!", {}, "", "what to do, in order"},
     {"stages.distill", section, 0, 0, "", {}, "", "train the model towards a teacher's outputs"},
@@ -165,12 +165,36 @@ const KeyRow kRows[] = {
     {"stages.sensitivity", section, 0, 0, "", {}, "", ""},
     {"stages.sensitivity.metric", name, 0, 0, "kl", NameKind::sensitivity_metric, "",
      "the loss of a layer under a scheme"},
+    {"stages.sensitivity.curves",
+     boolean,
+     0,
+     0,
+     "false",
+     {},
+     "",
+     "measure layers on, off and one after the other, weights and activations apart: sensitivity_curves.json"},
 
     {"stages.search", section, 0, 0, "", {}, "", ""},
     {"stages.search.schemes", scheme_list, 0, 0, "!", {}, "", "what each layer may become"},
     {"stages.search.solver", name, 0, 0, "ilp", NameKind::solver, "", ""},
     {"stages.search.groups", text, 0, 0, "auto", {}, "", "auto: layers that belong together share a scheme; none"},
     {"stages.search.finalists", integer, 1, 64, "1", {}, "", "answers that are measured before one is taken"},
+    {"stages.search.pairs",
+     integer,
+     0,
+     10000,
+     "0",
+     {},
+     "",
+     "neighbours of at most 3 bits measured together at most, where sums of losses mislead"},
+    {"stages.search.corrections",
+     integer,
+     0,
+     16,
+     "0",
+     {},
+     "",
+     "times losses are put right by a coded and measured network and solved again at most"},
 
     {"stages.quantize", section, 0, 0, "", {}, "", ""},
     {"stages.quantize.method", name, 0, 0, "rtn", NameKind::quantizer, "", "how codes are found"},

@@ -89,11 +89,11 @@ class ValueCheck {
   std::optional<KeyValue> text(const YamlNode& node) {
     if (!scalar(node)) return {};
     // Words of a key, by the end of its path.
-    constexpr std::pair<std::string_view, std::array<std::string_view, 4>> kWords[] = {
+    constexpr std::pair<std::string_view, std::array<std::string_view, 6>> kWords[] = {
         {"data.*.on_bad_sample", {"error", "skip"}},
         {".on_refusal", {"stop", "continue"}},
         {"stages.search.groups", {"auto", "none"}},
-        {"budget.minimize", {"size", "latency", "peak_memory", "bits"}},
+        {"budget.minimize", {"size", "latency", "peak_memory", "bits", "latency.decode", "latency.prefill"}},
         {".optimizer", {"sgd", "adam", "adamw"}},
         {".feature_loss", {"mse", "attention"}},
         {"qat.ranges", {"fixed", "learned", "clipped"}},

@@ -5,10 +5,11 @@
 
 #include "compress/evaluate.h"
 #include "compress/interrupt.h"
-#include "compress/quantize/tune_blocks.h"
 #include "compress/low_rank_layers.h"
+#include "compress/quantize/tune_blocks.h"
 #include "compress/select_metric.h"
 #include "compress/stage_keys.h"
+#include "core/hash.h"
 #include "core/parallel.h"
 #include "train/trainer_loader.h"
 
@@ -28,7 +29,7 @@ bool looks_at_inputs(const Session& session) {
 }
 
 // Schemes that later finalists give a layer and the first does not.
-std::map<std::string, std::vector<QuantScheme>> others_of(const std::vector<Finalist>& finalists) {
+std::map<std::string, std::vector<QuantScheme>> others_of(std::span<const Finalist> finalists) {
   std::map<std::string, std::vector<QuantScheme>> others;
   for (std::size_t f = 1; f < finalists.size(); ++f) {
     for (const auto& [layer, scheme] : finalists[f].schemes) {
@@ -40,7 +41,17 @@ std::map<std::string, std::vector<QuantScheme>> others_of(const std::vector<Fina
   return others;
 }
 
-Result<InputCodes> codes_from_inputs(const Session& session) {
+// Of all that decides about codes beside the stage's fingerprint.
+std::string fingerprint_of(std::span<const Finalist> finalists) {
+  Fingerprint print;
+  for (const Finalist& finalist : finalists) {
+    for (const auto& [layer, scheme] : finalist.schemes) print.add(layer).add(to_string(scheme));
+  }
+  return print.hex();
+}
+
+// Codes of the first, and of the others where their schemes differ.
+Result<InputCodes> codes_from_inputs(const Session& session, std::span<const Finalist> finalists) {
   const QuantizeConfig& config = *session.config.quantize;
   if (!looks_at_inputs(session)) return InputCodes{};
   if (!session.splits.calibrate)
@@ -49,10 +60,10 @@ Result<InputCodes> codes_from_inputs(const Session& session) {
   quantization::FromInputsOptions options;
   options.damping = config.damp_percent / 100.0;
   options.reduce_range = config.reduce_range;
-  options.also = others_of(session.finalists);
+  options.also = others_of(finalists);
   options.ranks = &session.ranks();
   if (session.ranks().is_alone()) {  // several ranks share the work of a layer, and begin a stopped walk anew
-    options.store = codes_folder(session);
+    options.store = codes_folder(session) + "/" + fingerprint_of(finalists);
     options.folder = session.output + "/.cache";
   }
   std::error_code ignored;
@@ -64,7 +75,7 @@ Result<InputCodes> codes_from_inputs(const Session& session) {
   options.progress = [&session, work, parts](std::size_t done, std::size_t total) {
     session.advance(work / parts * static_cast<std::int64_t>(done) / static_cast<std::int64_t>(total));
   };
-  return quantization::code_from_inputs(session.model.graph, session.finalists[0].schemes, config.method,
+  return quantization::code_from_inputs(session.model.graph, finalists[0].schemes, config.method,
                                         *session.splits.calibrate, options);
 }
 
@@ -119,6 +130,24 @@ std::string label_metric(const Session& session) {
   }
   const std::string usual = usual_metric(session);
   return usual == "top1" ? usual : "";
+}
+
+// What a method gained over rounding, layer by layer.
+search_table::Costs gains_of(const GivenCodes& given) {
+  // Codes that also make up for what layers before them lost err less than their own rounding would, or not at all by
+  // this measure: what is theirs is not told apart, so no layer is taken to gain more.
+  constexpr double kLeastGain = 0.25;
+  search_table::Costs gains;
+  for (const auto& [layer, outcome] : given) {
+    if (!outcome.receipt || !(outcome.receipt->error_rounding > 0)) continue;
+    gains[{layer, to_string(outcome.tensor.scheme)}] =
+        std::clamp(outcome.receipt->error / outcome.receipt->error_rounding, kLeastGain, 1.0);
+  }
+  return gains;
+}
+
+search_table::MeasuredLoss loss_in(const exporter::FinalistRow& row, const GivenCodes& given) {
+  return {*row.measured, row.standard_error.value_or(0), gains_of(given)};
 }
 
 class Judge {
@@ -178,7 +207,8 @@ Result<data::Split> compared_part(const Session& session) {
 }
 
 bool needs_contest(const Session& session) {
-  return session.splits.select && (session.finalists.size() > 1 || looks_at_inputs(session));
+  return session.splits.select && (session.finalists.size() > 1 || looks_at_inputs(session) ||
+                                   (session.config.search && session.config.search->corrections > 0));
 }
 
 Result<CodedNetwork> code_network(const Session& session, const SchemeMap& schemes, const GivenCodes& given) {
@@ -197,7 +227,7 @@ Result<CodedNetwork> code_network(const Session& session, const SchemeMap& schem
 
 Result<Contest> hold_contest(const Session& session) {
   const std::vector<Finalist>& finalists = session.finalists;
-  CTK_TRY(const InputCodes codes, codes_from_inputs(session));
+  CTK_TRY(const InputCodes codes, codes_from_inputs(session, finalists));
   const std::string& method = session.config.quantize->method;
   const bool tunes = quantization::tunes_blocks(method);
   Contest contest;
@@ -210,14 +240,18 @@ Result<Contest> hold_contest(const Session& session) {
     return contest;
   }
   CTK_TRY(const Judge judge, Judge::open(session));
+  const std::string walked = tunes ? "gptq" : method;  // what coded layer by layer
   std::size_t best = 0;
-  const auto enter = [&](std::size_t which, const std::string& method, const GivenCodes& given,
+  const auto at = [&](std::size_t which) -> const Finalist& {
+    return which < finalists.size() ? finalists[which] : contest.further[which - finalists.size()];
+  };
+  const auto enter = [&](std::size_t which, const std::string& by, const GivenCodes& given,
                          const std::string& note) -> Status {
-    CTK_TRY(CodedNetwork network, code_network(session, finalists[which].schemes, given));
+    CTK_TRY(CodedNetwork network, code_network(session, at(which).schemes, given));
     exporter::FinalistRow row;
-    row.name = finalists[which].origin;
-    row.method = method;
-    row.predicted = finalists[which].predicted_loss;
+    row.name = at(which).origin;
+    row.method = by;
+    row.predicted = at(which).predicted_loss;
     row.codes = note + "; " + std::to_string(judge.samples()) + " samples compared";
     CTK_CHECK(judge.measure(network.graph, row));
     contest.rows.push_back(std::move(row));
@@ -230,7 +264,7 @@ Result<Contest> hold_contest(const Session& session) {
   };
   for (std::size_t f = 0; f < finalists.size(); ++f) {
     const auto [given, borrowed] = codes_of(codes, finalists, f);
-    CTK_CHECK(enter(f, tunes ? "gptq" : method, given,
+    CTK_CHECK(enter(f, walked, given,
                     borrowed == 0 ? "of its own"
                                   : std::to_string(borrowed) + " layers fitted behind the first network's codes, the "
                                                                "others shared with it"));
@@ -238,6 +272,19 @@ Result<Contest> hold_contest(const Session& session) {
   if (tunes) {
     CTK_TRY(const GivenCodes tuned, tuned_codes(session, contest.taken, contest.given));
     CTK_CHECK(enter(contest.finalist, method, tuned, "those of gptq, tuned on blocks"));
+  }
+  if (session.config.search && session.config.search->corrections > 0) {
+    const auto code = [&](const Finalist& next) -> Result<search_table::MeasuredLoss> {
+      contest.further.push_back(next);
+      CTK_TRY(const InputCodes own, codes_from_inputs(session, std::span(&next, 1)));
+      CTK_CHECK(enter(finalists.size() + contest.further.size() - 1, walked, own.given, "of its own"));
+      return loss_in(contest.rows.back(), own.given);
+    };
+    CTK_TRY(search_table::LossRounds rounds,
+            search_table::correct_losses(session, finalists[0], loss_in(contest.rows[0], codes.given),
+                                         static_cast<std::size_t>(session.config.search->corrections), code));
+    contest.rounds = std::move(rounds.rows);
+    contest.correction = std::move(rounds.correction);
   }
   if (looks_at_inputs(session)) CTK_CHECK(enter(contest.finalist, "rtn", {}, "of its own"));
   contest.rows[best].is_chosen = true;

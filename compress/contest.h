@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "compress/loss_correction.h"
 #include "compress/quantize/from_inputs.h"
 #include "compress/session.h"
 
@@ -17,8 +18,11 @@ struct CodedNetwork {
 struct Contest {
   CodedNetwork taken;
   quantization::GivenCodes given;           // its codes found beforehand
-  std::size_t finalist = 0;                 // of session.finalists
+  std::size_t finalist = 0;                 // of session.finalists, behind them of `further`
   std::vector<exporter::FinalistRow> rows;  // empty: there was one network only
+  std::vector<Finalist> further;            // found with losses put right
+  std::vector<exporter::LossRoundRow> rounds;
+  std::optional<search_table::Correction> correction;
 };
 
 // Some stage must be chosen on the select split: several finalists, or a method with inputs and a split to judge it by.
@@ -31,8 +35,9 @@ Result<data::Split> compared_part(const Session& session);
 // samples have labels (KL decides ties); then rounds the same schemes to nearest, which wins if it is better.
 // A method that looks at inputs walks the network once: finalists share the codes of layers they agree on, and the
 // other layers of the second and later ones are fitted to inputs behind the first one's codes. What is measured is what
-// goes on. Reference outputs stay below kReferenceBytes: of a language model, fewer windows are compared than the split
-// has. Errors: those of coding and running.
+// goes on. With stages.search.corrections, the first finalist's figures put the losses right and further networks join
+// (loss_correction.h). Reference outputs stay below kReferenceBytes: of a language model, fewer windows are compared
+// than the split has. Errors: those of coding and running.
 inline constexpr std::size_t kReferenceBytes = std::size_t{1800} << 20;
 Result<Contest> hold_contest(const Session& session);
 

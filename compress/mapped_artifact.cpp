@@ -8,8 +8,18 @@
 
 namespace ctk::pipeline {
 
+MappedArtifact held_artifact(std::string bytes) {
+  const auto owner = std::make_shared<const std::string>(std::move(bytes));
+  return {std::as_bytes(std::span(*owner)), owner};
+}
+
 std::optional<MappedArtifact> map_artifact(const ArtifactCache& cache, const std::string& stage,
                                            const std::string& fingerprint) {
+  if (cache.is_shared()) {
+    auto contents = cache.get(stage, fingerprint);
+    if (!contents) return std::nullopt;
+    return held_artifact(std::move(*contents));
+  }
   const std::string name = cache.path(stage, fingerprint);
   if (!std::filesystem::exists(name)) return std::nullopt;
   const std::size_t digits = Fingerprint().hex().size();  // of the hash that put() appends

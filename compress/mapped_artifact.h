@@ -15,7 +15,9 @@ struct MappedArtifact {
   std::shared_ptr<const void> owner;
 };
 
-// As ArtifactCache::get, also where runs are not to resume.
+// Bytes that lie in memory anyway.
+MappedArtifact held_artifact(std::string bytes);
+// As ArtifactCache::get, also where runs are not to resume; what several ranks share is not mapped but sent.
 std::optional<MappedArtifact> map_artifact(const ArtifactCache& cache, const std::string& stage,
                                            const std::string& fingerprint);
 

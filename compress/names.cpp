@@ -62,8 +62,11 @@ const std::vector<NameRow>& sensitivity_metric_rows() {
   return rows;
 }
 
+constexpr NameRow kMoreObservers[] = {
+    {"auto", "", "of these, for each value, the one whose range loses least by gradients on data.score"},
+};
 const std::vector<NameRow>& observer_rows() {
-  static const std::vector<NameRow> rows = merged(calibrate::observers(), {});
+  static const std::vector<NameRow> rows = merged(calibrate::observers(), kMoreObservers);
   return rows;
 }
 

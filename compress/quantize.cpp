@@ -123,6 +123,56 @@ json describe(const Reverted& reverted) {
           {"schemes", schemes}};
 }
 
+// What losses were put right by, and the networks found so.
+json describe_rounds(const Contest& contest) {
+  json rounds = json::array(), further = json::array(), gains = json::array();
+  for (const exporter::LossRoundRow& row : contest.rounds) {
+    rounds.push_back({{"predicted", *row.predicted},
+                      {"measured", *row.measured},
+                      {"scale", row.scale},
+                      {"changed", row.changed},
+                      {"result", row.result}});
+  }
+  for (const Finalist& finalist : contest.further) {
+    json schemes = json::object();
+    for (const auto& [layer, scheme] : finalist.schemes) schemes[layer] = to_string(scheme);
+    further.push_back({{"schemes", schemes},
+                       {"reasons", finalist.reasons},
+                       {"origin", finalist.origin},
+                       {"loss", *finalist.predicted_loss},
+                       {"predicted", finalist.predicted}});
+  }
+  json line{{"rounds", rounds}, {"finalists", further}};
+  if (!contest.correction) return line;
+  for (const auto& [key, gain] : contest.correction->gains)
+    gains.push_back({{"layer", key.first}, {"scheme", key.second}, {"gain", gain}});
+  line["correction"] = {{"scale", contest.correction->scale}, {"layers", gains}};
+  return line;
+}
+
+// Its networks join the session's; what they put right goes beside the search's files.
+Status take_rounds(Session& session, const json& line) {
+  for (const json& row : line["finalists"]) {
+    Finalist finalist;
+    finalist.reasons = row["reasons"].get<std::map<std::string, std::string>>();
+    finalist.origin = row["origin"];
+    finalist.predicted_loss = row["loss"].get<double>();
+    finalist.predicted = row["predicted"].get<std::map<std::string, double>>();
+    for (const auto& [layer, scheme] : row["schemes"].items()) {
+      CTK_TRY(finalist.schemes[layer], parse_scheme(scheme.get<std::string>()));
+    }
+    session.finalists.push_back(std::move(finalist));
+  }
+  if (!session.report.certificate) return {};
+  session.report.certificate->rounds.clear();
+  for (const json& row : line["rounds"]) {
+    session.report.certificate->rounds.push_back(
+        {row["predicted"].get<double>(), row["measured"].get<double>(), row["scale"], row["changed"], row["result"]});
+  }
+  if (!line.contains("correction")) return {};
+  return write_file(session.output + "/search/corrections.json", line["correction"].dump(1) + "\n");
+}
+
 // The network that came back within the floor is the session's.
 Status take_reverted(Session& session, const json& line) {
   exporter::FloorPart part{line["metric"],
@@ -149,7 +199,8 @@ Status take_reverted(Session& session, const json& line) {
     CTK_TRY(session.schemes[layer], parse_scheme(scheme.get<std::string>()));
   }
   // Of the network as it was before.
-  for (const char* name : {"size", "latency", "peak_memory", "bits", "loss"}) session.predicted.erase(name);
+  for (const char* name : {"size", "latency", "peak_memory", "bits", "loss", "latency.decode", "latency.prefill"})
+    session.predicted.erase(name);
   session.warn("precision_returned",
                "on the select split the network broke budget.metric_drop; given back precision: " + kept);
   session.report.floor = std::move(part);
@@ -183,6 +234,7 @@ std::string describe(const Contest& contest, const std::optional<Reverted>& reve
   json rows = json::array();
   for (const exporter::FinalistRow& row : contest.rows) rows.push_back(row_of(row));
   json all{{"layers", layers}, {"warnings", warnings}, {"finalist", contest.finalist}, {"finalists", rows}};
+  all["corrected"] = describe_rounds(contest);
   if (reverted) all["floor"] = describe(*reverted);
   for (const exporter::TransformRow& row : contest.taken.corrections) {
     all["corrections"].push_back({{"layer", row.layers},
@@ -285,12 +337,12 @@ Status run_quantize(Session& session, bool& cached) {
   if (session.config.quantize->scheme) session.finalists.clear();
   if (session.finalists.empty())
     session.finalists.push_back({session.schemes, session.reasons, "the scheme asked for", {}, {}});
-  std::vector<std::string> extra;
+  const std::size_t asked = session.finalists.size();
+  std::vector<std::string> extra{session.config.fingerprint_of({"stages.search.corrections"})};
   for (const Finalist& finalist : session.finalists) {
     for (const auto& [address, scheme] : finalist.schemes) extra.push_back(address + "=" + to_string(scheme));
   }
-  if (quantization::tunes_blocks(session.config.quantize->method))
-    extra.push_back(std::to_string(session.config.seed));
+  if (quantization::tunes_blocks(session.config.quantize->method)) extra.push_back(std::to_string(session.config.seed));
   const bool holds_floor = session.config.budget.metric_drop && session.splits.select;
   if (needs_contest(session) || holds_floor) extra.push_back(session.splits.select->fingerprint);
   if (holds_floor) extra.push_back(session.config.fingerprint_of({"budget", "data.evaluate.metric"}));
@@ -300,6 +352,7 @@ Status run_quantize(Session& session, bool& cached) {
   cached = outcome.has_value() && bundle.has_value();
   if (!cached) {
     CTK_TRY(Contest contest, hold_contest(session));
+    session.finalists.insert(session.finalists.end(), contest.further.begin(), contest.further.end());
     std::optional<Reverted> reverted;
     CTK_TRY(auto floor, Floor::open(session));
     if (floor) {
@@ -307,17 +360,22 @@ Status run_quantize(Session& session, bool& cached) {
     }
     if (reverted) contest.taken = std::move(reverted->network);
     outcome = describe(contest, reverted);
-    CTK_CHECK(session.cache.put("quantized", session.fingerprint, exporter::bundle_of(contest.taken.graph)));
+    std::string bytes = exporter::bundle_of(contest.taken.graph);
+    CTK_CHECK(session.cache.put("quantized", session.fingerprint, bytes));
     CTK_CHECK(session.cache.put("quantize", session.fingerprint, *outcome));
     std::error_code ignored;  // what is left over is found by nobody
     std::filesystem::remove_all(codes_folder(session), ignored);
+    bundle.reset();
+    if (session.cache.is_shared()) bundle = held_artifact(std::move(bytes));
   }
   // The graph is taken from the artifact either way, so that a resumed run cannot differ from a straight one.
-  if (!cached) bundle = map_artifact(session.cache, "quantized", session.fingerprint);
+  if (!bundle) bundle = map_artifact(session.cache, "quantized", session.fingerprint);
   if (!bundle) return internal_error("the quantized network cannot be read back");
   CTK_TRY(session.quantized, runtime::load_bundle_bytes(bundle->bytes, bundle->owner));
   const json parsed = json::parse(*outcome, nullptr, false);
   if (parsed.is_discarded()) return internal_error("the quantize artifact is not JSON");
+  session.finalists.resize(asked);
+  CTK_CHECK(take_rounds(session, parsed["corrected"]));
   CTK_CHECK(take_finalist(session, parsed));
   fill_report(session, parsed);
   return {};

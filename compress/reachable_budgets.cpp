@@ -19,7 +19,7 @@ using search_table::Table;
 
 // Times of another minute differ, and sums over layers miss what neighbours share: what misses a budget by less is left
 // to the search to decide.
-constexpr Limits kDoubt{1.02, 1.25, 1, 1 + 1e-9};
+constexpr Limits kDoubt{1.02, 1.25, 1, 1 + 1e-9, 1.25, 1.25};
 
 // The network of a run without search.
 Result<graph::Graph> assigned_network(Session& session) {
@@ -89,14 +89,21 @@ Result<search::Problem> programme(Session& session, bool with_times, double smal
   estimate_bytes(session.model.graph, smallest_file, table);
   Limits limit = search_table::kNoLimits;
   const bool times = budget.latency && with_times;
-  if (times || budget.peak_memory) {
+  const bool phases = (budget.latency_decode || budget.latency_prefill) && with_times;
+  if (times || phases || budget.peak_memory) {
+    const search_table::Running running{times || budget.peak_memory, phases};
     CTK_TRY(const auto runs,
-            search_table::uniform_runs(session, table.groups, placeholder_ranges(session.model.graph)));
-    search_table::fill_peak(runs, table);
-    if (times) CTK_CHECK(search_table::fill_times(runs, table));
-    CTK_CHECK(search_table::fill_baseline(session, table));
+            search_table::uniform_runs(session, table.groups, placeholder_ranges(session.model.graph), running));
+    if (running.whole) {
+      search_table::fill_peak(runs, table);
+      if (times) CTK_CHECK(search_table::fill_times(runs, table));
+      CTK_CHECK(search_table::fill_baseline(session, table));
+    }
+    if (phases) CTK_CHECK(search_table::fill_phases(session, runs, table));
     if (times) limit.latency = budget.latency->absolute(table.baseline_us);
     if (budget.peak_memory) limit.peak = budget.peak_memory->absolute(table.baseline_peak);
+    if (phases && budget.latency_decode) limit.decode = budget.latency_decode->absolute(table.decode.baseline_us);
+    if (phases && budget.latency_prefill) limit.prefill = budget.latency_prefill->absolute(table.prefill.baseline_us);
   }
   if (budget.size) limit.size = std::floor(budget.size->absolute(static_cast<double>(session.model.file_bytes)));
   if (budget.bits) limit.bits = budget.bits->value;
@@ -113,7 +120,9 @@ Status require_reachable(Session& session, bool with_times, const std::string& o
     if (config.quantize && config.quantize->scheme) return require_assigned(session);
     return {};
   }
-  if (!budget.size && !budget.latency && !budget.peak_memory && !budget.bits) return {};
+  const bool has_phase = budget.latency_decode || budget.latency_prefill;
+  if (has_phase) CTK_CHECK(search_table::make_reader(session, session.model.graph));
+  if (!budget.size && !budget.latency && !budget.peak_memory && !budget.bits && !has_phase) return {};
   CTK_TRY(const ReachableSize reach, reachable_size(config, session.model));
   // Where layers are scored already, the search itself tells at once.
   CTK_TRY(search::Problem problem,

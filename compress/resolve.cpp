@@ -33,13 +33,22 @@ std::string known_budgets() {
   return list;
 }
 
+// The budgets that make a run measure what `name` asks for.
+std::string running_budgets(std::string_view name) {
+  return name.starts_with("latency.") ? "latency.decode or latency.prefill" : "latency or peak_memory";
+}
+
+bool has_time(const Limits& limits) {
+  return std::isfinite(limits.latency) || std::isfinite(limits.decode) || std::isfinite(limits.prefill);
+}
+
 Result<double> parse_amount(std::string_view name, const std::string& amount, double baseline) {
   if (name == "bits" || name == "loss") {
     CTK_TRY(const double number, parse_number(amount));
     if (number > 0) return number;
     return config_error("expected a number above 0, found \"" + printable(amount) + "\". Raise it");
   }
-  const auto parsed = name == "latency" ? parse_latency(amount) : parse_size(amount);
+  const auto parsed = name.starts_with("latency") ? parse_latency(amount) : parse_size(amount);
   if (!parsed) return parsed.error();
   return parsed->absolute(baseline);
 }
@@ -62,9 +71,9 @@ Result<Asked> limits_of(const ResolveRequest& request, const SavedSearch& saved)
     if (std::isfinite(limit)) return wrong_budget(text, "each budget once");
     const double baseline = is_loss ? 0 : saved.baseline.*kBudgets[*budget].of;
     if (budget && kBudgets[*budget].is_of_running && !(baseline > 0)) {
-      return input_error(
-          request.run + ": expected figures of running for --budget " + name +
-          ", found none, since the run had no budget of latency or peak_memory. Run the pipeline with one");
+      return input_error(request.run + ": expected figures of running for --budget " + name +
+                         ", found none, since the run had no budget of " + running_budgets(name) +
+                         ". Run the pipeline with one");
     }
     auto parsed = parse_amount(name, amount, baseline);
     if (!parsed) return std::move(parsed).error().with_context("--budget " + name);
@@ -83,9 +92,9 @@ Result<std::size_t> aim_of(const ResolveRequest& request, const Asked& asked, co
   if (!std::isfinite(asked.loss))
     return config_error("--minimize: expected a limit of the loss beside it, found none. Give --budget loss=0.02");
   if (kBudgets[*aim].is_of_running && !(saved.baseline.*kBudgets[*aim].of > 0))
-    return input_error(
-        request.run + ": expected figures of running for --minimize " + request.minimize +
-        ", found none, since the run had no budget of latency or peak_memory. Run the pipeline with one");
+    return input_error(request.run + ": expected figures of running for --minimize " + request.minimize +
+                       ", found none, since the run had no budget of " + running_budgets(request.minimize) +
+                       ". Run the pipeline with one");
   return *aim;
 }
 
@@ -108,7 +117,7 @@ Result<Resolved> resolve(const ResolveRequest& request) {
   CTK_TRY(SavedSearch saved, read_search_files(request.run, result.warnings));
   CTK_TRY(const Asked asked, limits_of(request, saved));
   Limits limits = asked.limits;
-  const bool needs_times = std::isfinite(limits.latency) || request.minimize == "latency";
+  const bool needs_times = has_time(limits) || request.minimize.starts_with("latency");
   CTK_CHECK(check_machine(request, needs_times, saved, result.warnings));
   CTK_TRY(const search::Solver* solver, search::find_solver(request.solver));
   search::Assignment answer;
@@ -169,6 +178,9 @@ Result<Resolved> resolve(const ResolveRequest& request) {
 
 Result<ResolvedFront> resolve_front(const FrontRequest& request) {
   ResolvedFront result;
+  if (!request.of.minimize.empty())
+    return config_error("--pareto: expected no --minimize beside it, found \"" + printable(request.of.minimize) +
+                        "\": the front is of the least loss at each budget. Leave one out");
   CTK_TRY(SavedSearch saved, read_search_files(request.of.run, result.warnings));
   CTK_TRY(const Asked asked, limits_of(request.of, saved));
   std::vector<std::size_t> axes;
@@ -177,16 +189,17 @@ Result<ResolvedFront> resolve_front(const FrontRequest& request) {
     if (!axis || std::ranges::find(axes, *axis) != axes.end() || axes.size() == 2)
       return config_error("--over: expected one or two different budgets of " + known_budgets() + ", found \"" +
                           printable(name) + "\". Name others");
-    if (kBudgets[*axis].is_of_running && saved.cpu.empty())
+    if (!has_costs(saved.table, *axis))
       return input_error(request.of.run + ": expected figures of running for --over " + name +
-                         ", found none, since the run had no budget of latency or peak_memory. Run the pipeline with "
-                         "one");
+                         ", found none, since the run had no budget of " + running_budgets(name) +
+                         ". Run the pipeline with one");
     axes.push_back(*axis);
   }
   if (axes.empty()) axes = usual_axes(saved.table);
   for (const std::size_t axis : axes) result.over.emplace_back(kBudgets[axis].name);
-  const bool needs_times = std::ranges::find(result.over, "latency") != result.over.end() ||
-                           (!request.of.budgets.empty() && std::isfinite(asked.limits.latency));
+  const bool needs_times =
+      std::ranges::any_of(result.over, [](const std::string& name) { return name.starts_with("latency"); }) ||
+      (!request.of.budgets.empty() && has_time(asked.limits));
   CTK_CHECK(check_machine(request.of, needs_times, saved, result.warnings));
   // The run's own answer is one of them where it keeps the limits asked for now.
   std::optional<search::Assignment> taken;

@@ -10,11 +10,13 @@
 
 namespace ctk::pipeline {
 
-// In the output folder of a run; all three may be edited and shared.
+// In the output folder of a run; all may be edited and shared.
 //   scores.json             losses by layer and scheme. A layer without a line stays float, a scheme without one is
 //                           not chosen.
 //   search/costs.json       groups of layers with their choices, bytes of each, fixed parts, the run's limits
 //   search/times.json       times by layer and scheme with the processor they were taken on; where a budget asked
+//   search/pairs.json       what neighbours lose together; where stages.search.pairs asked
+//   search/corrections.json what coded networks put losses right by; where stages.search.corrections asked
 struct ResolveRequest {
   std::string run;                   // the output folder
   std::vector<std::string> budgets;  // "size=60 kB", "bits=4.5", "loss=0.02"; those of the run where none is given

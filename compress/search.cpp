@@ -17,6 +17,7 @@
 #include "compress/search_files.h"
 #include "compress/search_front.h"
 #include "compress/search_objective.h"
+#include "compress/search_pairs.h"
 #include "compress/session.h"
 #include "compress/size.h"
 #include "compress/summary.h"
@@ -39,13 +40,15 @@ using namespace search_table;
 // Networks of one scheme, float first, with their memory and times in the table; none where no budget asks about
 // running.
 Result<std::vector<UniformRun>> measure_runs(const Session& session, Table& table) {
-  const BudgetConfig& budget = session.config.budget;
-  const bool is_aim = budget.minimize == "latency" || budget.minimize == "peak_memory";
-  if (!budget.latency && !budget.peak_memory && !is_aim) return std::vector<UniformRun>{};
-  CTK_TRY(auto runs, uniform_runs(session, table.groups, session.ranges));
-  fill_peak(runs, table);
-  CTK_CHECK(fill_times(runs, table));
-  CTK_CHECK(fill_baseline(session, table));
+  const Running running = running_of(session.config.budget);
+  if (!running.any()) return std::vector<UniformRun>{};
+  CTK_TRY(auto runs, uniform_runs(session, table.groups, session.ranges, running));
+  if (running.whole) {
+    fill_peak(runs, table);
+    CTK_CHECK(fill_times(runs, table));
+    CTK_CHECK(fill_baseline(session, table));
+  }
+  if (running.phases) CTK_CHECK(fill_phases(session, runs, table));
   return runs;
 }
 
@@ -69,10 +72,16 @@ Result<json> finalists_of(const Session& session, const Table& table, const Unif
                        const std::string& origin) {
     json line = describe(table, schemes, prices);
     line["predicted"] = {{"size", built.bytes}, {"bits", built.bits}, {"loss", loss}};
-    if (reference != nullptr) {
+    if (reference != nullptr && reference->executor != nullptr) {
       line["predicted"]["latency"] = built.latency_us;
       line["predicted"]["peak_memory"] = built.peak;
       line["predicted"]["float_us"] = table.baseline_us;
+    }
+    if (reference != nullptr && reference->reader != nullptr) {
+      line["predicted"]["latency.decode"] = built.decode_us;
+      line["predicted"]["latency.prefill"] = built.prefill_us;
+      line["predicted"]["float_decode_us"] = table.decode.baseline_us;
+      line["predicted"]["float_prefill_us"] = table.prefill.baseline_us;
     }
     line["origin"] = origin;
     finalists.push_back(std::move(line));
@@ -134,8 +143,13 @@ json trial_json(const exporter::TrialRow& row) {
           {"metric", *row.metric}, {"drop", *row.drop}, {"within", row.is_within}};
 }
 
-exporter::SearchPart part_from(const json& line, const json& trials, const std::string& objective) {
-  exporter::SearchPart part{line["metric"], objective, {}, {}, {}};
+exporter::SearchPart part_from(const json& line, const json& trials, const json& pairs, const std::string& objective) {
+  exporter::SearchPart part{line["metric"], objective, {}, {}, {}, {}};
+  for (const json& row : pairs) {
+    const double sum = row["sum"], together = row["together"];
+    part.pairs.push_back(
+        {row["first"], row["first_scheme"], row["second"], row["second_scheme"], sum, together, together - sum});
+  }
   for (const json& row : trials) {
     part.trials.push_back({row["limit"],
                            {},
@@ -167,8 +181,11 @@ Result<std::string> search_all(Session& session) {
     return given ? given->absolute(baseline) : std::numeric_limits<double>::infinity();
   };
   Limits limit{std::floor(limit_of(budget.size, static_cast<double>(session.model.file_bytes))),
-               limit_of(budget.latency, table.baseline_us), limit_of(budget.peak_memory, table.baseline_peak),
-               limit_of(budget.bits, 0)};
+               limit_of(budget.latency, table.baseline_us),
+               limit_of(budget.peak_memory, table.baseline_peak),
+               limit_of(budget.bits, 0),
+               limit_of(budget.latency_decode, table.decode.baseline_us),
+               limit_of(budget.latency_prefill, table.prefill.baseline_us)};
   CTK_TRY(const search::Solver* solver, search::find_solver(session.config.search->solver));
   Limits extra;
   Limits held = limit;
@@ -188,7 +205,13 @@ Result<std::string> search_all(Session& session) {
     if (!found.is_within) return floor_error(session, *floor, table, limit, extra, first.answer);
     limit.*kBudgets[aim].of = found.limit * (1 + 1e-9);
   }
-  CTK_TRY(const Solution best, solve_and_build(session, table, reference, *solver, limit, held, extra));
+  CTK_TRY(Solution best, solve_and_build(session, table, reference, *solver, limit, held, extra));
+  PairMeter pairs(session, table);
+  for (;;) {
+    CTK_TRY(const std::size_t count, pairs.measure(best.answer));
+    if (count == 0) break;
+    CTK_TRY(best, solve_and_build(session, table, reference, *solver, limit, held, extra));
+  }
   if (floor && !is_aimed) CTK_CHECK(require_floor(session, *floor, table, limit, extra, best.answer));
   const Limits prices = prices_of(*solver, table, limit, extra, best.answer.loss);
   CTK_TRY(json finalists, finalists_of(session, table, reference, *solver, limit, held, extra, best, prices));
@@ -204,7 +227,12 @@ Result<std::string> search_all(Session& session) {
   for (const BudgetRow& row : kBudgets) {
     if (std::isfinite(limit.*row.of)) artifact["prices"][std::string(row.name)] = prices.*row.of;
   }
-  const Limits baseline{static_cast<double>(session.model.file_bytes), table.baseline_us, table.baseline_peak, 32};
+  const Limits baseline{static_cast<double>(session.model.file_bytes),
+                        table.baseline_us,
+                        table.baseline_peak,
+                        32,
+                        table.decode.baseline_us,
+                        table.prefill.baseline_us};
   artifact["files"] = to_json(
       {std::move(table), limit, extra, baseline, reference != nullptr ? session.report.machine.cpu : std::string()});
   for (const exporter::SkippedRow& row : session.report.skipped)
@@ -249,7 +277,9 @@ Status restore(Session& session, const std::string& text) {
   const std::string& objective = session.config.budget.minimize;
   if (artifact["search"].contains("failure"))
     session.warn("front_not_drawn", artifact["search"]["failure"].get<std::string>());
-  session.report.search = part_from(artifact["search"], artifact["trials"], objective.empty() ? "loss" : objective);
+  const json& files = artifact["files"];
+  session.report.search = part_from(artifact["search"], artifact["trials"], files.value("pairs", json::array()),
+                                    objective.empty() ? "loss" : objective);
   return {};
 }
 
@@ -272,8 +302,9 @@ Status run_search(Session& session, bool& cached) {
   const BudgetConfig& budget = session.config.budget;
   std::vector<std::string> extra{session.config.fingerprint_of({"budget", "stages.quantize", "stages.export"})};
   extra.push_back(std::to_string(session.model.file_bytes));
-  if (budget.latency) {  // times of another machine or thread count are another problem
+  if (budget.latency || running_of(budget).phases) {  // times of another machine or thread count are another problem
     extra.push_back(session.report.machine.cpu + session.report.machine.isa + std::to_string(threads()));
+    extra.push_back(std::to_string(prompt_tokens(session)));
   }
   session.fingerprint = stage_fingerprint(session, "search", extra);
   auto artifact = session.cache.get("search", session.fingerprint);

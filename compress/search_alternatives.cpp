@@ -2,6 +2,7 @@
 // is one more.
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "compress/search_plan.h"
 #include "core/random.h"
@@ -41,6 +42,35 @@ std::vector<std::size_t> by_loss(const search::Problem& problem, const search::A
   return items;
 }
 
+// The scheme that keeps the limits with the least loss where every group that can take it does, and the others the
+// choice they lose least by. Mixing is a bet on scores; this is what it is held against.
+std::optional<std::pair<std::string, std::vector<std::size_t>>> best_uniform(const Table& table,
+                                                                             const search::Problem& problem,
+                                                                             const Limits& limit) {
+  std::set<std::string> schemes;
+  for (const Group& group : table.groups) {
+    for (const QuantScheme& scheme : group.choices) schemes.insert(to_string(scheme));
+  }
+  std::optional<std::pair<std::string, std::vector<std::size_t>>> best;
+  double least = 0;
+  for (const std::string& scheme : schemes) {
+    std::vector<std::size_t> choices;
+    for (const search::Item& item : problem.items) {
+      auto at = std::ranges::find(item.choices, scheme, &search::Choice::name);
+      if (at == item.choices.end()) at = std::ranges::min_element(item.choices, {}, &search::Choice::loss);
+      choices.push_back(static_cast<std::size_t>(at - item.choices.begin()));
+    }
+    const search::Assignment answer = search::total_of(problem, choices);
+    bool is_within = true;
+    for (std::size_t b = 0; b < std::size(kBudgets); ++b) is_within &= answer.costs[b] <= limit.*kBudgets[b].of;
+    if (is_within && (!best || answer.loss < least)) {
+      best = {scheme, std::move(choices)};
+      least = answer.loss;
+    }
+  }
+  return best;
+}
+
 }  // namespace
 
 std::vector<Alternative> alternatives_to(const search::Assignment& first, const search::Solver& solver,
@@ -55,6 +85,8 @@ std::vector<Alternative> alternatives_to(const search::Assignment& first, const 
   const auto try_losses = [&](const Table& moved, std::string origin) {
     if (const auto answer = solver.solve(make_problem(moved, limit, extra))) keep(*answer, std::move(origin));
   };
+  if (const auto uniform = best_uniform(table, problem, limit))
+    keep(search::total_of(problem, uniform->second), "one scheme everywhere, " + uniform->first);
   if (found.size() < count) try_losses(with_losses(table, [] { return 1.0; }), "losses one standard error up");
   Random random(seed, "finalists");
   for (int draw = 0; draw < kMostDraws && found.size() < count; ++draw)

@@ -1,7 +1,9 @@
 #include "compress/search_build.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
+#include <optional>
 
 #include "compress/infeasible_budgets.h"
 #include "compress/size.h"
@@ -16,6 +18,7 @@ using graph::Graph;
 namespace {
 
 constexpr int kMostCorrections = 6;
+constexpr double kLeastRoom = 64;   // bytes that a sum counts too many and that are worth solving again for
 constexpr double kRounding = 1e-9;  // sums of bits of groups against bits of the network
 
 // Peak memory is no plain sum: what the corrections made of it is no figure to tell. Told is what was really built, the
@@ -37,6 +40,29 @@ Error peak_error(const Session& session, const Table& table, const UniformRun& r
                    " (packed weights, activations and scratch). Raise the budget, or one that keeps layers large"};
 }
 
+// One phase: layers as in the table, the rest as measured, at the rate the machine had while the table was made.
+void predict_phase(const PhaseTimes& now, const PhaseTimes& reference, const PhaseCosts& costs,
+                   const quantization::SchemeMap& schemes, double& predicted, double& whole) {
+  const double drift = reference.us > 0 ? costs.float_us / reference.us : 1.0;
+  whole = drift * now.us;
+  predicted = drift * now.other_us;
+  for (const auto& [layer, scheme] : schemes) {
+    if (const auto found = costs.us.find({layer, to_string(scheme)}); found != costs.us.end())
+      predicted += found->second;
+  }
+}
+
+Status measure_phases(const Session& session, const Table& table, const UniformRun& reference,
+                      const quantization::SchemeMap& schemes, const Graph& graph, Built& built) {
+  CTK_TRY(const auto reader, make_reader(session, graph));
+  runtime::Generator* const turn[] = {reader.get(), reference.reader.get()};
+  const Graph* const graphs[] = {&graph, reference.graph.get()};
+  CTK_TRY(const auto times, measure_readers(turn, graphs, prompt_tokens(session)));
+  predict_phase(times[0].decode, times[1].decode, table.decode, schemes, built.decode_us, built.whole_decode_us);
+  predict_phase(times[0].prefill, times[1].prefill, table.prefill, schemes, built.prefill_us, built.whole_prefill_us);
+  return {};
+}
+
 }  // namespace
 
 Result<Built> build(const Session& session, const Table& table, const UniformRun* reference,
@@ -50,7 +76,9 @@ Result<Built> build(const Session& session, const Table& table, const UniformRun
   CTK_TRY(const std::size_t bytes, file_bytes(graph, budget_format(session.config), session.config.model));
   built.bytes = static_cast<double>(bytes);
   built.bits = average_bits(graph);
-  if (reference == nullptr) return built;
+  if (reference != nullptr && reference->reader != nullptr)
+    CTK_CHECK(measure_phases(session, table, *reference, schemes, graph, built));
+  if (reference == nullptr || reference->executor == nullptr) return built;
   for (const auto& [layer, scheme] : schemes) {
     const auto found = table.latency_us.find({layer, to_string(scheme)});
     if (found != table.latency_us.end()) built.latency_us += found->second;
@@ -81,15 +109,21 @@ bool add_missed(const Built& built, const search::Assignment& answer, const Limi
                                0.01 * limit.latency, extra.latency);
   const bool peak = correct(built.peak, limit.peak, answer.costs[2], 64.0, extra.peak);
   const bool bits = correct(built.bits, limit.bits * (1 + kRounding), answer.costs[3], 1e-6, extra.bits);
-  return size || latency || peak || bits;
+  const bool decode = correct(std::max(built.decode_us, built.whole_decode_us), limit.decode, answer.costs[4],
+                              0.01 * limit.decode, extra.decode);
+  const bool prefill = correct(std::max(built.prefill_us, built.whole_prefill_us), limit.prefill, answer.costs[5],
+                               0.01 * limit.prefill, extra.prefill);
+  return size || latency || peak || bits || decode || prefill;
 }
 
 Result<Solution> solve_and_build(const Session& session, const Table& table, const UniformRun* reference,
                                  const search::Solver& solver, const Limits& limit, const Limits& held, Limits& extra) {
   double least_peak = std::numeric_limits<double>::infinity();  // of what was built
+  std::optional<std::pair<Solution, Limits>> kept;              // keeps the limits; what was missed when it was found
   for (int round = 0;; ++round) {
     auto solved = solver.solve(make_problem(table, limit, extra));
-    if (!solved && solved.error().code == ErrorCode::budget_infeasible && extra.peak > 0 && reference != nullptr)
+    if (!solved && solved.error().code == ErrorCode::budget_infeasible && extra.peak > 0 && reference != nullptr &&
+        reference->executor != nullptr)
       return peak_error(session, table, *reference, limit.peak, least_peak);
     if (!solved && solved.error().code == ErrorCode::budget_infeasible)
       return infeasible_error(make_problem(table, limit, extra), true, search::solve_ilp, session.output);
@@ -97,8 +131,20 @@ Result<Solution> solve_and_build(const Session& session, const Table& table, con
     quantization::SchemeMap schemes = to_schemes(table, answer);
     CTK_TRY(const Built built, build(session, table, reference, schemes));
     least_peak = std::min(least_peak, built.peak);
-    if (!add_missed(built, answer, held, extra) || round == kMostCorrections)
-      return Solution{std::move(answer), std::move(schemes), built, round};
+    Solution found{std::move(answer), std::move(schemes), built, round};
+    const bool is_broken = add_missed(built, found.answer, held, extra);
+    if (!is_broken && (!kept || found.answer.loss < kept->first.answer.loss)) {
+      const double unseen = found.answer.costs[0] - built.bytes;
+      kept = {std::move(found), extra};
+      if (round == kMostCorrections || !std::isfinite(limit.size) || unseen < kLeastRoom) return std::move(kept->first);
+      extra.size -= unseen;
+      continue;
+    }
+    if (kept) {
+      extra = kept->second;
+      return std::move(kept->first);
+    }
+    if (round == kMostCorrections) return found;
   }
 }
 

@@ -12,6 +12,8 @@ struct Built {
   double bytes = 0, peak = 0, bits = 0;
   double latency_us = 0;  // sum over layers and other steps: the prediction
   double whole_us = 0;    // the whole network, measured
+  // The same of the phases of a language model.
+  double decode_us = 0, whole_decode_us = 0, prefill_us = 0, whole_prefill_us = 0;
 };
 // reference: the float network; null when nothing asks about running. Errors: those of quantizing and running.
 Result<Built> build(const Session& session, const Table& table, const UniformRun* reference,
@@ -26,8 +28,10 @@ struct Solution {
   Built built;
   int corrections = 0;
 };
-// The best answer within `limit` whose network, as built, keeps `held` (usually the same). `extra`: what sums were
-// found to miss, in and out. Errors: budget_infeasible, those of build().
+// The best answer within `limit` whose network, as built, keeps `held` (usually the same). Where the sum counts more
+// bytes than are written (text of a file deflates better where layers are alike), that room is given back as far as
+// what is built then still keeps the limits. `extra`: what sums were found to miss, in and out; bytes of either sign.
+// Errors: budget_infeasible, those of build().
 Result<Solution> solve_and_build(const Session& session, const Table& table, const UniformRun* reference,
                                  const search::Solver& solver, const Limits& limit, const Limits& held, Limits& extra);
 

@@ -6,6 +6,7 @@
 #include <limits>
 #include <set>
 
+#include "compress/loss_correction.h"
 #include "compress/nearest_key.h"
 #include "core/file.h"
 #include "core/printable.h"
@@ -29,10 +30,25 @@ json figures(const Limits& limits) {
   return line;
 }
 
-Limits figures_from(const json& line) {
-  Limits limits;
-  for (const BudgetRow& budget : kBudgets) limits.*budget.of = limit_from(line.at(std::string(budget.name)));
+// Phases are younger than the files: where a run does not know them, they are as in `absent`.
+Limits figures_from(const json& line, const Limits& absent) {
+  Limits limits = absent;
+  for (const BudgetRow& budget : kBudgets) {
+    const std::string name(budget.name);
+    const bool is_young = budget.of == &Limits::decode || budget.of == &Limits::prefill;
+    if (!is_young || line.contains(name)) limits.*budget.of = limit_from(line.at(name));
+  }
   return limits;
+}
+
+json times_of(const Costs& costs) {
+  json rows = json::array();
+  for (const auto& [key, us] : costs) rows.push_back({{"layer", key.first}, {"scheme", key.second}, {"us", us}});
+  return rows;
+}
+
+json phase_json(const PhaseCosts& costs) {
+  return {{"fixed_us", costs.base_us}, {"layers", times_of(costs.us)}};
 }
 
 std::string in_quotes(const std::string& text) {
@@ -104,6 +120,34 @@ Status read_losses(const std::string& path, Table& table) {
   return {};
 }
 
+// What neighbours lose beyond their sums, where a run has measured some.
+Status read_pairs(const std::string& path, Table& table) {
+  if (!std::filesystem::exists(path)) return {};
+  CTK_TRY(const json file, read_json(path, "what neighbours lose together"));
+  const std::set<std::string> known = layers_of(table);
+  for (const json& row : file) {
+    PairLoss pair{row.at("first"),         row.at("first_scheme"), row.at("second"),
+                  row.at("second_scheme"), row.at("sum"),          row.at("together")};
+    for (const std::string& layer : {pair.first, pair.second}) {
+      if (!known.contains(layer)) return unknown_layer(path, layer, known);
+    }
+    if (pair.first == pair.second)
+      return damaged(path, "expected two layers, found " + in_quotes(pair.first) + " twice", "Delete the line");
+    table.pairs.push_back(std::move(pair));
+  }
+  return {};
+}
+
+// What coded networks of the run put right (loss_correction.h): losses are worth so much of what was scored.
+Status read_corrections(const std::string& path, Table& table) {
+  if (!std::filesystem::exists(path)) return {};
+  CTK_TRY(const json file, read_json(path, "what losses were put right by"));
+  Correction correction{file.at("scale"), {}};
+  for (const json& row : file.at("layers")) correction.gains[{row.at("layer"), row.at("scheme")}] = row.at("gain");
+  table = corrected(table, correction);
+  return {};
+}
+
 // Choices that every layer of a group has a score for; float needs none.
 void keep_scored(Table& table) {
   for (Group& group : table.groups) {
@@ -119,7 +163,7 @@ void keep_scored(Table& table) {
 }  // namespace
 
 json to_json(const SavedSearch& saved) {
-  json groups = json::array(), times = json::array();
+  json groups = json::array(), pairs = json::array();
   for (const Group& group : saved.table.groups) {
     json choices = json::array();
     for (const QuantScheme& scheme : group.choices) {
@@ -134,8 +178,14 @@ json to_json(const SavedSearch& saved) {
                       {"float_bits", group_cost(saved.table.bits, group, {}, false)},
                       {"choices", std::move(choices)}});
   }
-  for (const auto& [key, us] : saved.table.latency_us)
-    times.push_back({{"layer", key.first}, {"scheme", key.second}, {"us", us}});
+  for (const PairLoss& pair : saved.table.pairs) {
+    pairs.push_back({{"first", pair.first},
+                     {"first_scheme", pair.first_scheme},
+                     {"second", pair.second},
+                     {"second_scheme", pair.second_scheme},
+                     {"sum", pair.sum},
+                     {"together", pair.together}});
+  }
   json files{{"costs",
               {{"groups", std::move(groups)},
                {"fixed", {{"bytes", saved.table.base_bytes}, {"peak_memory", saved.table.base_peak}}},
@@ -143,8 +193,14 @@ json to_json(const SavedSearch& saved) {
                {"float", figures(saved.baseline)},
                {"limits", figures(saved.limit)}}}};
   if (!saved.cpu.empty()) {
-    files["times"] = {{"cpu", saved.cpu}, {"fixed_us", saved.table.base_us}, {"layers", std::move(times)}};
+    files["times"] = {
+        {"cpu", saved.cpu}, {"fixed_us", saved.table.base_us}, {"layers", times_of(saved.table.latency_us)}};
+    if (!saved.table.decode.us.empty()) {
+      files["times"]["decode"] = phase_json(saved.table.decode);
+      files["times"]["prefill"] = phase_json(saved.table.prefill);
+    }
   }
+  if (!pairs.empty()) files["pairs"] = std::move(pairs);
   return files;
 }
 
@@ -155,8 +211,14 @@ Status write_search_files(const json& files, const json& schemes, const std::str
   if (error) return input_error(to + ": cannot be made: " + error.message());
   CTK_CHECK(write_file(to + "/assignment.json", schemes.dump(1) + "\n"));
   CTK_CHECK(write_file(to + "/costs.json", files["costs"].dump(1) + "\n"));
-  if (files.contains("times")) return write_file(to + "/times.json", files["times"].dump(1) + "\n");
-  std::filesystem::remove(to + "/times.json", error);
+  for (const char* name : {"times", "pairs"}) {
+    const std::string path = to + "/" + name + ".json";
+    if (files.contains(name))
+      CTK_CHECK(write_file(path, files[name].dump(1) + "\n"));
+    else
+      std::filesystem::remove(path, error);
+  }
+  std::filesystem::remove(to + "/corrections.json", error);  // of another network
   return {};
 }
 
@@ -185,23 +247,35 @@ Result<SavedSearch> read_search_files(const std::string& folder, std::vector<std
     }
     table.base_bytes = costs.at("fixed").at("bytes");
     table.base_peak = costs.at("fixed").at("peak_memory");
-    saved.extra = figures_from(costs.at("missed"));
-    saved.baseline = figures_from(costs.at("float"));
-    saved.limit = figures_from(costs.at("limits"));
+    saved.extra = figures_from(costs.at("missed"), {});
+    saved.baseline = figures_from(costs.at("float"), {});
+    saved.limit = figures_from(costs.at("limits"), kNoLimits);
     CTK_CHECK(read_losses(folder + "/scores.json", table));
     keep_scored(table);
+    CTK_CHECK(read_pairs(folder + "/search/pairs.json", table));
+    CTK_CHECK(read_corrections(folder + "/search/corrections.json", table));
     if (std::filesystem::exists(times_path)) {
       CTK_TRY(const json times, read_json(times_path, "times of layers"));
       const std::set<std::string> known = layers_of(table);
       saved.cpu = times.at("cpu");
       table.base_us = times.at("fixed_us");
-      for (const json& row : times.at("layers")) {
-        const std::string layer = row.at("layer");
-        if (!known.contains(layer)) {
-          warnings.push_back(times_path + ": " + in_quotes(layer) + " is no layer of this run; its times are left out");
-          continue;
+      const auto read_times = [&](const json& rows, Costs& into) {
+        for (const json& row : rows) {
+          const std::string layer = row.at("layer");
+          if (!known.contains(layer)) {
+            warnings.push_back(times_path + ": " + in_quotes(layer) +
+                               " is no layer of this run; its times are left out");
+            continue;
+          }
+          into[{layer, row.at("scheme")}] = row.at("us");
         }
-        table.latency_us[{layer, row.at("scheme")}] = row.at("us");
+      };
+      read_times(times.at("layers"), table.latency_us);
+      const std::pair<const char*, PhaseCosts*> phases[] = {{"decode", &table.decode}, {"prefill", &table.prefill}};
+      for (const auto& [name, costs] : phases) {
+        if (!times.contains(name)) continue;
+        costs->base_us = times.at(name).at("fixed_us");
+        read_times(times.at(name).at("layers"), costs->us);
       }
     }
   } catch (const json::exception& error) {

@@ -38,14 +38,17 @@ double price_at(const std::vector<search::Assignment>& answers, const search::As
 
 std::vector<std::size_t> usual_axes(const Table& table) {
   std::vector<std::size_t> axes{0};
-  if (!table.latency_us.empty()) axes.push_back(1);
+  if (!table.latency_us.empty())
+    axes.push_back(1);
+  else if (!table.decode.us.empty())
+    axes.push_back(*find_budget("latency.decode"));
   return axes;
 }
 
 exporter::BudgetFigures figures_of(const Table& table, const search::Assignment& answer) {
   exporter::BudgetFigures figures;
   for (std::size_t b = 0; b < std::size(kBudgets); ++b) {
-    if (!kBudgets[b].is_of_running || !table.latency_us.empty()) figures.*kBudgets[b].figure = answer.costs[b];
+    if (has_costs(table, b)) figures.*kBudgets[b].figure = answer.costs[b];
   }
   return figures;
 }

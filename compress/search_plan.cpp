@@ -15,6 +15,17 @@ std::string digits(double value) {
   return text;
 }
 
+// (item, choice) of a scheme of the group with this first layer.
+std::optional<std::pair<std::size_t, std::size_t>> place_of(const search::Problem& problem, const std::string& layer,
+                                                            const std::string& scheme) {
+  const auto item = std::ranges::find(problem.items, layer, &search::Item::name);
+  if (item == problem.items.end()) return std::nullopt;
+  const auto choice = std::ranges::find(item->choices, scheme, &search::Choice::name);
+  if (choice == item->choices.end()) return std::nullopt;
+  return std::pair(static_cast<std::size_t>(item - problem.items.begin()),
+                   static_cast<std::size_t>(choice - item->choices.begin()));
+}
+
 }  // namespace
 
 std::optional<std::size_t> find_budget(std::string_view name) {
@@ -24,9 +35,21 @@ std::optional<std::size_t> find_budget(std::string_view name) {
   return std::nullopt;
 }
 
+bool has_costs(const Table& table, std::size_t budget) {
+  const BudgetRow& row = kBudgets[budget];
+  if (!row.is_of_running) return true;
+  if (row.of == &Limits::decode) return !table.decode.us.empty();
+  if (row.of == &Limits::prefill) return !table.prefill.us.empty();
+  return !table.latency_us.empty();
+}
+
 search::Problem make_problem(const Table& table, const Limits& limit, const Limits& extra) {
-  const Limits fixed{table.base_bytes + extra.size, std::max(0.0, table.base_us + extra.latency),
-                     table.base_peak + extra.peak, extra.bits};
+  const Limits fixed{table.base_bytes + extra.size,
+                     std::max(0.0, table.base_us + extra.latency),
+                     table.base_peak + extra.peak,
+                     extra.bits,
+                     std::max(0.0, table.decode.base_us + extra.decode),
+                     std::max(0.0, table.prefill.base_us + extra.prefill)};
   search::Problem problem;
   for (const BudgetRow& budget : kBudgets)
     problem.budgets.push_back({std::string(budget.name), limit.*budget.of, fixed.*budget.of, budget.unit});
@@ -38,9 +61,16 @@ search::Problem make_problem(const Table& table, const Limits& limit, const Limi
           {to_string(scheme),
            group_cost(table.loss, group, scheme, true),
            {group_cost(table.bytes, group, scheme, false), group_cost(table.latency_us, group, scheme, true),
-            group_cost(table.packed, group, scheme, true), group_cost(table.bits, group, scheme, false)}});
+            group_cost(table.packed, group, scheme, true), group_cost(table.bits, group, scheme, false),
+            group_cost(table.decode.us, group, scheme, true), group_cost(table.prefill.us, group, scheme, true)}});
     }
     problem.items.push_back(std::move(item));
+  }
+  for (const PairLoss& pair : table.pairs) {
+    const auto first = place_of(problem, pair.first, pair.first_scheme);
+    const auto second = place_of(problem, pair.second, pair.second_scheme);
+    if (!first || !second) continue;  // a choice that an edit took away
+    problem.edges.push_back({first->first, second->first, {{first->second, second->second, pair.loss(), {}}}});
   }
   return problem;
 }
@@ -53,6 +83,13 @@ search::Problem minimizing(const search::Problem& problem, std::size_t budget, d
     for (search::Choice& choice : item.choices) {
       choice.costs.push_back(std::max(0.0, choice.loss));
       choice.loss = choice.costs[budget];
+    }
+  }
+  for (search::Edge& edge : other.edges) {
+    for (search::PairTerm& term : edge.terms) {
+      term.costs.resize(problem.budgets.size());
+      term.costs.push_back(std::max(0.0, term.loss));  // what two lose less than their sum is not counted on
+      term.loss = term.costs[budget];
     }
   }
   return other;
@@ -99,7 +136,9 @@ std::string reason_for(const Table& table, const Group& group, const QuantScheme
       bytes - bytes_of(*next),
       group_cost(table.latency_us, group, chosen, true) - group_cost(table.latency_us, group, *next, true),
       group_cost(table.packed, group, chosen, true) - group_cost(table.packed, group, *next, true),
-      group_cost(table.bits, group, chosen, false) - group_cost(table.bits, group, *next, false)};
+      group_cost(table.bits, group, chosen, false) - group_cost(table.bits, group, *next, false),
+      group_cost(table.decode.us, group, chosen, true) - group_cost(table.decode.us, group, *next, true),
+      group_cost(table.prefill.us, group, chosen, true) - group_cost(table.prefill.us, group, *next, true)};
   std::string gives, paid;
   double worth = 0;
   for (const BudgetRow& budget : kBudgets) {
@@ -115,7 +154,10 @@ std::string reason_for(const Table& table, const Group& group, const QuantScheme
                               : unit == "us" ? std::pair(1000.0, "a ms")
                                              : std::pair(1.0, "a bit");
     paid += (paid.empty() ? "" : ", ") + digits(step * price) + " " + name +
-            (budget.of == &Limits::peak ? " of memory" : "");
+            (budget.of == &Limits::peak      ? " of memory"
+             : budget.of == &Limits::decode  ? " of decode"
+             : budget.of == &Limits::prefill ? " of prefill"
+                                             : "");
   }
   std::string reason = to_string(*next) + " would save " + gives + " and cost " + digits(more) + " nats more";
   if (!paid.empty()) reason += "; at the budgets' prices (" + paid + ") that saves " + digits(worth) + " elsewhere";

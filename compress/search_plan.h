@@ -13,10 +13,10 @@ namespace ctk::pipeline::search_table {
 
 // A figure for each budget in its unit: bytes, us, bytes, bits a weight. As limits: infinity where there is none.
 struct Limits {
-  double size = 0, latency = 0, peak = 0, bits = 0;
+  double size = 0, latency = 0, peak = 0, bits = 0, decode = 0, prefill = 0;
 };
-inline constexpr Limits kNoLimits{std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity(),
-                                  std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};
+inline constexpr double kNoLimit = std::numeric_limits<double>::infinity();
+inline constexpr Limits kNoLimits{kNoLimit, kNoLimit, kNoLimit, kNoLimit, kNoLimit, kNoLimit};
 
 // The budgets of the programme, in its order.
 struct BudgetRow {
@@ -31,7 +31,11 @@ inline constexpr BudgetRow kBudgets[] = {
     {"latency", "us", &Limits::latency, &exporter::BudgetFigures::latency, true},
     {"peak_memory", "B", &Limits::peak, &exporter::BudgetFigures::peak_memory, true},
     {"bits", "bits", &Limits::bits, &exporter::BudgetFigures::bits, false},
+    {"latency.decode", "us", &Limits::decode, &exporter::BudgetFigures::latency_decode, true},
+    {"latency.prefill", "us", &Limits::prefill, &exporter::BudgetFigures::latency_prefill, true},
 };
+// Whether the table tells costs of a budget (a place in kBudgets).
+bool has_costs(const Table& table, std::size_t budget);
 // Its place in kBudgets. Errors: none; nullopt for another word.
 std::optional<std::size_t> find_budget(std::string_view name);
 
@@ -52,9 +56,10 @@ Limits prices_of(const search::Solver& solver, const Table& table, const Limits&
 // size apart, are left out.
 std::string reason_for(const Table& table, const Group& group, const QuantScheme& chosen, const Limits& prices);
 
-// Answers that could be the best one if scores were a little off, none like another or like `first`: one for losses a
-// standard error higher, then for losses drawn within their errors (seeded), then the least loss without the choice of
-// one group. At most `count`, with losses as the table has them. `extra` as for the first answer.
+// Answers that could be the best one if scores were a little off, none like another or like `first`: the best with one
+// scheme everywhere, one for losses a standard error higher, then for losses drawn within their errors (seeded), then
+// the least loss without the choice of one group. At most `count`, with losses as the table has them. `extra` as for
+// the first answer.
 struct Alternative {
   search::Assignment answer;
   std::string origin;  // "losses one standard error up"

@@ -194,7 +194,7 @@ double peak_bytes(const runtime::CpuExecutor& executor) {
 }
 
 Result<std::vector<UniformRun>> uniform_runs(const Session& session, const std::vector<Group>& groups,
-                                             const std::map<std::string, calibrate::Range>& ranges) {
+                                             const std::map<std::string, calibrate::Range>& ranges, Running running) {
   std::vector<QuantScheme> schemes{{}};
   for (const QuantScheme& scheme : session.config.search->schemes) {
     if (std::find(schemes.begin(), schemes.end(), scheme) == schemes.end()) schemes.push_back(scheme);
@@ -208,7 +208,12 @@ Result<std::vector<UniformRun>> uniform_runs(const Session& session, const std::
     }
     UniformRun run{scheme, std::make_unique<Graph>(session.model.graph.clone()), nullptr};
     CTK_TRY(const auto applied, quantization::apply_schemes(*run.graph, assigned, ranges, session.plain_options()));
-    CTK_TRY(run.executor, runtime::CpuExecutor::create(*run.graph, batch_shapes(session.model, 1)));
+    if (running.whole) {
+      CTK_TRY(run.executor, runtime::CpuExecutor::create(*run.graph, batch_shapes(session.model, 1)));
+    }
+    if (running.phases) {
+      CTK_TRY(run.reader, make_reader(session, *run.graph));
+    }
     runs.push_back(std::move(run));
   }
   return runs;

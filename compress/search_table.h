@@ -9,6 +9,7 @@
 
 #include "compress/session.h"
 #include "runtime/cpu_executor.h"
+#include "runtime/generate.h"
 
 namespace ctk::pipeline::search_table {
 
@@ -21,8 +22,24 @@ struct Group {
 
 using Costs = std::map<std::pair<std::string, std::string>, double>;  // by (layer, scheme)
 
+// What two groups, each under one scheme, lose together beyond the sum of both; groups by their first layer.
+struct PairLoss {
+  std::string first, first_scheme, second, second_scheme;
+  double sum = 0, together = 0;  // KL of the score split, nats
+  double loss() const { return together - sum; }
+};
+
+// Of a language model: reading one token behind a text, and reading that text.
+struct PhaseCosts {
+  Costs us;                              // by (layer, scheme)
+  double base_us = 0;                    // steps that belong to no layer
+  double float_us = 0, baseline_us = 0;  // as for whole networks
+};
+
 struct Table {
   std::vector<Group> groups;
+  std::vector<PairLoss> pairs;
+  PhaseCosts decode, prefill;
   Costs loss, bytes, latency_us, packed;  // packed: bytes of weights in kernel layout
   Costs loss_error;                       // standard errors of the losses
   Costs bits;                             // of a group's weights over all weights of layers: sums are the average
@@ -37,8 +54,15 @@ struct Table {
 struct UniformRun {
   QuantScheme scheme;
   std::unique_ptr<graph::Graph> graph;
-  std::unique_ptr<runtime::CpuExecutor> executor;
+  std::unique_ptr<runtime::CpuExecutor> executor;   // null where only phases are asked for
+  std::unique_ptr<runtime::Generator> reader = {};  // null where no phase is
 };
+// What budgets ask to be measured.
+struct Running {
+  bool whole = false, phases = false;
+  bool any() const { return whole || phases; }
+};
+Running running_of(const BudgetConfig& budget);
 
 // Groups of this run's layers; schemes a layer cannot take go to report.skipped.
 // Errors: config (patterns that match nothing).
@@ -54,11 +78,29 @@ void fill_bits(const graph::Graph& graph, Table& table);
 
 // One for each scheme of the stage, float first. Errors: those of quantizing and planning.
 Result<std::vector<UniformRun>> uniform_runs(const Session& session, const std::vector<Group>& groups,
-                                             const std::map<std::string, calibrate::Range>& ranges);
+                                             const std::map<std::string, calibrate::Range>& ranges, Running running);
 // Memory of a network as it runs, a layer and scheme at a time.
 void fill_peak(std::span<const UniformRun> runs, Table& table);
 // Times, measured now. Errors: those of running.
 Status fill_times(std::span<const UniformRun> runs, Table& table);
+
+// A network as a reader of texts as long as a sample, and what one of them takes to read, apart from the layers: the
+// rest of a step of one token, the rest of the prompt. Errors: input (no language model), those of running.
+Result<std::unique_ptr<runtime::Generator>> make_reader(const Session& session, const graph::Graph& graph);
+struct PhaseTimes {
+  double us = 0, other_us = 0;                // whole; without its layers
+  std::map<std::string, double> by_layer_us;  // by address
+};
+struct ReaderTimes {
+  PhaseTimes decode, prefill;
+};
+// Readers in turn; one each. `graphs` name the steps' layers.
+Result<std::vector<ReaderTimes>> measure_readers(std::span<runtime::Generator* const> readers,
+                                                 std::span<const graph::Graph* const> graphs, std::size_t tokens);
+// Tokens of the text that readers read.
+std::size_t prompt_tokens(const Session& session);
+// Times of reading, measured now. Errors: those of running.
+Status fill_phases(const Session& session, std::span<const UniformRun> runs, Table& table);
 
 // What shares of the float model are shares of; after fill_peak() and fill_times(). Errors: those of running.
 Status fill_baseline(const Session& session, Table& table);

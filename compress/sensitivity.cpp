@@ -2,7 +2,10 @@
 // (sensitivity/metrics.h). Layers are scored alone, everything else float.
 #include <nlohmann/json.hpp>
 
+#include <filesystem>
+
 #include "compress/patterns.h"
+#include "compress/sensitivity/curves.h"
 #include "compress/sensitivity/metrics.h"
 #include "compress/sensitivity/score_store.h"
 #include "compress/session.h"
@@ -46,8 +49,8 @@ Result<std::vector<Score>> score_by_layers(const SensitivityMetric& metric, Sess
   return all;
 }
 
-Result<std::string> score_all(Session& session, const std::vector<std::string>& addresses,
-                              const std::vector<bool>& is_free, ScoreStore& store) {
+std::vector<Candidate> candidates_of(const Session& session, const std::vector<std::string>& addresses,
+                                     const std::vector<bool>& is_free) {
   const graph::Graph& graph = session.model.graph;
   const std::vector<graph::Layer> layers = graph::layers_of(graph);
   std::vector<Candidate> candidates;
@@ -58,15 +61,22 @@ Result<std::string> score_all(Session& session, const std::vector<std::string>& 
       candidates.push_back({layers[i], addresses[i], scheme});
     }
   }
+  return candidates;
+}
+
+Result<std::string> score_all(Session& session, const std::vector<Candidate>& candidates, ScoreStore& store) {
   CTK_TRY(const SensitivityMetric* metric, find_sensitivity_metric(session.config.sensitivity->metric));
   json rows = json::array();
   if (!candidates.empty()) {
     CTK_TRY(const std::vector<Score> scores, score_by_layers(*metric, session, candidates, store));
     for (const Score& score : scores) {
-      rows.push_back({{"layer", score.layer},
-                      {"scheme", score.scheme},
-                      {"loss", score.loss},
-                      {"standard_error", score.standard_error}});
+      json row{{"layer", score.layer},
+               {"scheme", score.scheme},
+               {"loss", score.loss},
+               {"standard_error", score.standard_error}};
+      if (score.of_weights) row["weights"] = *score.of_weights;
+      if (score.of_activations) row["activations"] = *score.of_activations;
+      rows.push_back(std::move(row));
     }
   }
   return json{{"metric", metric->name}, {"formula", metric->formula}, {"scores", rows}}.dump(1);
@@ -77,9 +87,27 @@ Status restore(Session& session, const std::string& text) {
   if (artifact.is_discarded()) return internal_error("the sensitivity artifact is not JSON");
   session.scores.clear();
   for (const json& row : artifact["scores"]) {
-    session.scores.push_back({row["layer"], row["scheme"], row["loss"], row["standard_error"]});
+    Score& score = session.scores.emplace_back(
+        Score{row["layer"], row["scheme"], row["loss"].get<double>(), row["standard_error"].get<double>()});
+    if (row.contains("weights")) score.of_weights = row["weights"].get<double>();
+    if (row.contains("activations")) score.of_activations = row["activations"].get<double>();
   }
   return {};
+}
+
+Status write_curves(Session& session, const std::vector<Candidate>& candidates, ScoreStore& store) {
+  const std::string path = session.output + "/sensitivity_curves.json";
+  if (!session.config.sensitivity->curves) {
+    std::error_code ignored;
+    std::filesystem::remove(path, ignored);
+    return {};
+  }
+  auto curves = session.cache.get("curves", session.fingerprint);
+  if (!curves) {
+    CTK_TRY(curves, sensitivity_curves({session, candidates, store}));
+    CTK_CHECK(session.cache.put("curves", session.fingerprint, *curves));
+  }
+  return write_file(path, *curves);
 }
 
 }  // namespace
@@ -100,13 +128,15 @@ Status run_sensitivity(Session& session, bool& cached) {
     if (!is_free[i]) extra.push_back("without " + addresses[i]);
   }
   session.fingerprint = stage_fingerprint(session, "sensitivity", extra);
+  const std::vector<Candidate> candidates = candidates_of(session, addresses, is_free);
   auto artifact = session.cache.get("sensitivity", session.fingerprint);
   cached = artifact.has_value();
   if (!cached) {
-    CTK_TRY(artifact, score_all(session, addresses, is_free, store));
+    CTK_TRY(artifact, score_all(session, candidates, store));
     CTK_CHECK(session.cache.put("sensitivity", session.fingerprint, *artifact));
   }
   CTK_CHECK(restore(session, *artifact));
+  CTK_CHECK(write_curves(session, candidates, store));
   return write_file(session.output + "/scores.json", *artifact);
 }
 

@@ -24,6 +24,8 @@ struct Score {
   std::string scheme;
   double loss = 0;  // nats, mean KL of outputs to the float network
   double standard_error = 0;
+  // What weights and activations lose apart, where the metric tells them apart.
+  std::optional<double> of_weights{}, of_activations{};
 };
 
 // An answer of the search that is to be measured as a whole before one is taken.

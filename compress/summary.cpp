@@ -26,10 +26,10 @@ Result<std::size_t> assigned_size(const PipelineConfig& config, const LoadedMode
 
 // Of the machine as it ran while the result was measured: the float network was timed then and during the search, and
 // the prediction goes with it.
-exporter::Figure predicted_latency(const Session& session) {
-  const auto guess = session.predicted.find("latency"), base = session.predicted.find("float_us");
+exporter::Figure predicted_time(const Session& session, const std::string& name, const std::string& float_name,
+                                const exporter::Figure& now) {
+  const auto guess = session.predicted.find(name), base = session.predicted.find(float_name);
   if (guess == session.predicted.end()) return {};
-  const exporter::Figure now = session.report.latency.baseline.median;
   if (!now || base == session.predicted.end() || base->second <= 0) return guess->second;
   return guess->second * *now / base->second;
 }
@@ -135,6 +135,8 @@ void warn_of_unmeasured_budgets(Session& session) {
                                             "\" measures the result. Add one to have it proved");
   };
   if (config.budget.latency && !config.has_stage("validate")) warn("latency", "validate");
+  if (config.budget.latency_decode && !config.has_stage("validate")) warn("latency.decode", "validate");
+  if (config.budget.latency_prefill && !config.has_stage("validate")) warn("latency.prefill", "validate");
   if (config.budget.size && !config.has_stage("export")) warn("size", "export");
 }
 
@@ -189,8 +191,21 @@ void fill_budget_rows(Session& session) {
     if (!base) base = predicted("float_us");
     exporter::Figure limit;
     if (budget.latency && (base || !budget.latency->is_share)) limit = budget.latency->absolute(base.value_or(0));
-    add("latency", "us", limit, predicted_latency(session), report.latency.final.median);
+    add("latency", "us", limit, predicted_time(session, "latency", "float_us", report.latency.baseline.median),
+        report.latency.final.median);
   }
+  const auto add_phase = [&](const char* name, const char* float_name, const std::optional<Limit>& asked,
+                             const exporter::PhaseFigures& phase) {
+    if (!asked && budget.minimize != name) return;
+    exporter::Figure base = phase.baseline.median;
+    if (!base) base = predicted(float_name);
+    exporter::Figure limit;
+    if (asked && (base || !asked->is_share)) limit = asked->absolute(base.value_or(0));
+    add(name, "us", limit, predicted_time(session, name, float_name, phase.baseline.median), phase.final.median);
+  };
+  const exporter::PhasesPart phases = report.latency.phases.value_or(exporter::PhasesPart{});
+  add_phase("latency.decode", "float_decode_us", budget.latency_decode, phases.decode);
+  add_phase("latency.prefill", "float_prefill_us", budget.latency_prefill, phases.prefill);
   if (has_search) add("loss", "nats", {}, predicted("loss"), session.measured_loss);
   if (budget.peak_memory || has_search) {
     exporter::Figure limit;
@@ -231,7 +246,8 @@ void fill_budget_rows(Session& session) {
     if (row.met) continue;
     const bool is_asked = (row.name == "size" && budget.size) || (row.name == "latency" && budget.latency) ||
                           (row.name == "peak_memory" && budget.peak_memory) || (row.name == "bits" && budget.bits) ||
-                          row.name == "metric_drop";
+                          (row.name == "latency.decode" && budget.latency_decode) ||
+                          (row.name == "latency.prefill" && budget.latency_prefill) || row.name == "metric_drop";
     const std::string key = "budget." + row.name + ": ";
     const bool is_told = std::ranges::any_of(report.warnings, [&key](const exporter::WarningRow& warning) {
       return warning.code == "budget_not_measured" && warning.text.starts_with(key);

@@ -7,6 +7,7 @@
 #include "compress/gate.h"
 #include "compress/language_check.h"
 #include "compress/onnxruntime_check.h"
+#include "compress/search_table.h"
 #include "compress/session.h"
 #include "compress/summary.h"
 #include "core/parallel.h"
@@ -56,6 +57,22 @@ Result<Measured> measure_latency(Session& session) {
                     after->activation_bytes() + after->packed_bytes(),
                     {}};
   return measured;
+}
+
+// Of a language model whose budget names phases: as the search times them, both networks in turn.
+Status measure_phases(Session& session) {
+  if (!search_table::running_of(session.config.budget).phases) return {};
+  CTK_TRY(const auto before, search_table::make_reader(session, session.float_graph()));
+  CTK_TRY(const auto after, search_table::make_reader(session, session.final_graph()));
+  runtime::Generator* const readers[] = {before.get(), after.get()};
+  const graph::Graph* const graphs[] = {&session.float_graph(), &session.final_graph()};
+  CTK_TRY(const auto times, search_table::measure_readers(readers, graphs, search_table::prompt_tokens(session)));
+  const auto median = [](double us) { return exporter::LatencyFigure{us, {}, 0}; };
+  exporter::PhasesPart part;
+  part.decode = {median(times[0].decode.us), median(times[1].decode.us)};
+  part.prefill = {median(times[0].prefill.us), median(times[1].prefill.us)};
+  session.report.latency.phases = part;
+  return {};
 }
 
 exporter::LatencyFigure to_row(const runtime::LatencyFigure& figure) {
@@ -134,6 +151,7 @@ Status run_validate(Session& session, bool& cached) {
   report.latency.threads = threads();
   report.latency.baseline = to_row(measured.baseline);
   report.latency.final = to_row(measured.final);
+  CTK_CHECK(measure_phases(session));
   report.memory.baseline_peak = static_cast<double>(measured.baseline_bytes);
   report.memory.final_peak = static_cast<double>(measured.final_bytes);
   // Beyond the noise of a median, and only where something was changed.

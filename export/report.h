@@ -83,17 +83,25 @@ struct FinalistRow {
   bool is_chosen = false;
   std::string codes;  // which of them were found for another network
 };
+// Losses put right by a network that was coded and measured, and the programme solved again.
+struct LossRoundRow {
+  Figure predicted, measured;  // of the network that this round coded, nats, on the select split
+  double scale = 1;            // of all losses, behind what its method gained layer by layer
+  std::int64_t changed = 0;    // layers whose scheme is another than the round before
+  std::string result;          // "agrees", "solved again", "the same schemes again"
+};
 // Why the answer of a search is the best one by its figures.
 struct CertificatePart {
   double loss = 0, bound = 0, gap = 0;  // no assignment has a smaller loss than `bound`
   bool proved_optimal = false;
   std::int64_t corrections = 0;  // times it was solved again for what sums over layers missed
   Figure loss_scale;             // measured over predicted loss of the network taken, on the select split
+  std::vector<LossRoundRow> rounds{};
 };
 
 // A figure a budget, in the budget's unit: a cost, or what a unit of it buys. Absent: nothing was measured for it.
 struct BudgetFigures {
-  Figure size, latency, peak_memory, bits;
+  Figure size, latency, peak_memory, bits, latency_decode, latency_prefill;
 };
 // An answer that no other one beats.
 struct FrontRow {
@@ -111,6 +119,12 @@ struct TrialRow {
   Figure metric, drop;     // on the select split; the drop in the unit of its limit
   bool is_within = false;  // the floor
 };
+// Two neighbours coded together: what they lose beyond the sum of what each loses alone.
+struct PairRow {
+  std::string first, first_scheme, second, second_scheme;
+  Figure sum, together;  // KL on the score split, nats
+  double loss = 0;       // together - sum: what the programme adds
+};
 // What a search looked at beside its answer.
 struct SearchPart {
   std::string metric;     // of the scores
@@ -118,6 +132,7 @@ struct SearchPart {
   std::vector<FrontRow> front;
   Figure front_seconds;
   std::vector<TrialRow> trials;
+  std::vector<PairRow> pairs{};
 };
 // A layer that was given back precision, or could have been.
 struct RevertRow {

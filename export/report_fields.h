@@ -118,6 +118,14 @@ void fields(Archive& archive, FinalistRow& row) {
   archive("codes", row.codes);
 }
 template <class Archive>
+void fields(Archive& archive, LossRoundRow& row) {
+  archive("predicted", row.predicted);
+  archive("measured", row.measured);
+  archive("scale", row.scale);
+  archive("changed", row.changed);
+  archive("result", row.result);
+}
+template <class Archive>
 void fields(Archive& archive, CertificatePart& part) {
   archive("loss", part.loss);
   archive("bound", part.bound);
@@ -125,6 +133,7 @@ void fields(Archive& archive, CertificatePart& part) {
   archive("proved_optimal", part.proved_optimal);
   archive("corrections", part.corrections);
   archive("loss_scale", part.loss_scale);
+  archive("rounds", part.rounds);
 }
 template <class Archive>
 void fields(Archive& archive, BudgetFigures& part) {
@@ -132,6 +141,8 @@ void fields(Archive& archive, BudgetFigures& part) {
   archive("latency", part.latency);
   archive("peak_memory", part.peak_memory);
   archive("bits", part.bits);
+  archive("latency_decode", part.latency_decode);
+  archive("latency_prefill", part.latency_prefill);
 }
 template <class Archive>
 void fields(Archive& archive, FrontRow& row) {
@@ -151,12 +162,23 @@ void fields(Archive& archive, TrialRow& row) {
   archive("within", row.is_within);
 }
 template <class Archive>
+void fields(Archive& archive, PairRow& row) {
+  archive("first", row.first);
+  archive("first_scheme", row.first_scheme);
+  archive("second", row.second);
+  archive("second_scheme", row.second_scheme);
+  archive("sum", row.sum);
+  archive("together", row.together);
+  archive("loss", row.loss);
+}
+template <class Archive>
 void fields(Archive& archive, SearchPart& part) {
   archive("metric", part.metric);
   archive("objective", part.objective);
   archive("front", part.front);
   archive("front_seconds", part.front_seconds);
   archive("trials", part.trials);
+  archive("pairs", part.pairs);
 }
 template <class Archive>
 void fields(Archive& archive, RevertRow& row) {

@@ -150,6 +150,36 @@ Section certificate(const Report& report) {
   return section;
 }
 
+Section loss_rounds(const Report& report) {
+  Section section{
+      "Losses put right",
+      "Each round coded a network, held it against the sum of its losses on the select split, put the losses "
+      "right by what the method gained layer by layer and by one scale, and solved again.",
+      {"predicted", "measured", "scale", "layers changed", "result"},
+      {},
+      {true, true, true, true, false}};
+  if (!report.certificate) return section;
+  for (const LossRoundRow& row : report.certificate->rounds) {
+    section.rows.push_back({shown(row.predicted, format_number), shown(row.measured, format_number),
+                            format_number(row.scale), std::to_string(row.changed), row.result});
+  }
+  return section;
+}
+
+Section pairs(const Report& report) {
+  Section section{"Neighbours measured together",
+                  "KL on the score split, nats; the difference is what the programme adds where both are taken.",
+                  {"first", "scheme", "second", "scheme", "sum of each alone", "together", "difference"},
+                  {},
+                  {false, false, false, false, true, true, true}};
+  if (!report.search) return section;
+  for (const PairRow& row : report.search->pairs) {
+    section.rows.push_back({row.first, row.first_scheme, row.second, row.second_scheme, shown(row.sum, format_number),
+                            shown(row.together, format_number), format_number(row.loss)});
+  }
+  return section;
+}
+
 Section skipped(const Report& report) {
   Section section{"Left in float", "", {"layer", "op", "reason"}, {}, {false, false, false}};
   for (const SkippedRow& row : report.skipped) section.rows.push_back({row.name, row.op, row.reason});
@@ -299,8 +329,9 @@ Section warnings(const Report& report) {
 
 std::vector<Section> sections_of(const Report& report) {
   std::vector<Section> all{summary(report)};
-  for (auto make : {budgets, warnings, finalists, certificate, floor_of, trials, layers, front, skipped, pruned,
-                    repaired, transform_trials, transforms, splits, skipped_samples, checks, stages, files, ranges}) {
+  for (auto make : {budgets,    warnings, finalists,       certificate, loss_rounds, pairs,    floor_of,
+                    trials,     layers,   front,           skipped,     pruned,      repaired, transform_trials,
+                    transforms, splits,   skipped_samples, checks,      stages,      files,    ranges}) {
     Section section = make(report);
     if (!section.rows.empty()) all.push_back(std::move(section));
   }

@@ -88,6 +88,11 @@ Result<std::span<const float>> Generator::read(std::span<const std::int64_t> tok
   return logits_;
 }
 
+void Generator::keep(std::size_t tokens) {
+  tokens_.resize(std::min(tokens, tokens_.size()));
+  caches_->tokens = tokens_.size();
+}
+
 Status Generator::slide() {
   const std::size_t latest = (tokens_.size() - 1) / 2;
   kept_.assign(1, tokens_.front());

@@ -39,8 +39,13 @@ class Generator {
   std::size_t cache_bytes() const { return caches_->bytes(); }
   std::size_t packed_bytes() const { return one_->packed_bytes(); }  // weights in kernel layout
   std::size_t activation_bytes() const;                              // of all plans
-  // The plan that reads one token, for timing its steps.
+  // The plan that reads one token, for timing its steps, and the one that reads chunk() tokens: null before the first
+  // text of so many.
   CpuExecutor& one_token() { return *one_; }
+  CpuExecutor* chunk_reader() { return many_.get(); }
+  std::size_t chunk() const { return chunk_; }
+  // Goes back to the text's first so many tokens, at most those there are.
+  void keep(std::size_t tokens);
 
  private:
   explicit Generator(graph::Graph graph) : graph_(std::move(graph)) {}

@@ -72,7 +72,9 @@ ordered_json as_json(const exporter::BudgetFigures& figures) {
   return {{"size", value(figures.size)},
           {"latency", value(figures.latency)},
           {"peak_memory", value(figures.peak_memory)},
-          {"bits", value(figures.bits)}};
+          {"bits", value(figures.bits)},
+          {"latency_decode", value(figures.latency_decode)},
+          {"latency_prefill", value(figures.latency_prefill)}};
 }
 
 ordered_json as_json(const pipeline::ResolvedFront& result) {

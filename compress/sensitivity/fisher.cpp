@@ -48,7 +48,9 @@ class Fisher {
       : task_(task),
         channels_apart_(channels_apart),
         graph_(task.session.model.graph),
-        means_(task.candidates.size()) {}
+        means_(task.candidates.size()),
+        weights_(means_),
+        activations_(means_) {}
 
   Status prepare() {
     for (const Candidate& candidate : task_.candidates) {
@@ -91,7 +93,7 @@ class Fisher {
 
   // inputs: of the graph. Losses of one sample are the means over `draws` draws of its labels.
   Status add(const std::vector<Tensor>& inputs, const Values& values, const Tensor& output, std::size_t draws) {
-    std::vector<double> sums(changes_.size(), 0.0);
+    Sums sums{std::vector<double>(changes_.size(), 0.0), std::vector<double>(changes_.size(), 0.0)};
     GradientVisitor visitor;
     visitor.target = [&](ValueId id, const Tensor& gradient) { return add_target(inputs, values, id, gradient, sums); };
     if (!by_group_.empty()) {
@@ -100,8 +102,9 @@ class Fisher {
         if (who == by_group_.end()) return {};
         for (std::size_t i : who->second) {
           const graph::Layer& layer = task_.candidates[i].layer;
-          sums[i] += weighted_group_rounding(values.at(layer.input).values<float>(), gradient.values<float>(),
-                                             static_cast<std::size_t>(layer.reduction), changes_[i].input_group);
+          sums.activations[i] +=
+              weighted_group_rounding(values.at(layer.input).values<float>(), gradient.values<float>(),
+                                      static_cast<std::size_t>(layer.reduction), changes_[i].input_group);
         }
         return {};
       };
@@ -114,8 +117,11 @@ class Fisher {
       CTK_CHECK(pass_->run(values, labels.gradient, visitor));
       seconds_back_ += seconds_since(start);
     }
-    for (std::size_t i = 0; i < sums.size(); ++i) {
-      means_[i].add(0.5 * sums[i] / rows / static_cast<double>(draws));
+    const double each = 0.5 / rows / static_cast<double>(draws);
+    for (std::size_t i = 0; i < means_.size(); ++i) {
+      means_[i].add(each * (sums.weights[i] + sums.activations[i]));
+      weights_[i].add(each * sums.weights[i]);
+      activations_[i].add(each * sums.activations[i]);
     }
     return {};
   }
@@ -124,7 +130,8 @@ class Fisher {
     std::vector<Score> scores;
     for (std::size_t i = 0; i < means_.size(); ++i) {
       const Candidate& candidate = task_.candidates[i];
-      scores.push_back({candidate.address, to_string(candidate.scheme), means_[i].mean(), means_[i].standard_error()});
+      scores.push_back({candidate.address, to_string(candidate.scheme), means_[i].mean(), means_[i].standard_error(),
+                        weights_[i].mean(), activations_[i].mean()});
     }
     return scores;
   }
@@ -134,13 +141,18 @@ class Fisher {
   double seconds_scoring() const { return seconds_scoring_; }
 
  private:
+  // Of one sample, by candidate.
+  struct Sums {
+    std::vector<double> weights, activations;
+  };
+
   Status add_target(const std::vector<Tensor>& inputs, const Values& values, ValueId id, const Tensor& gradient,
-                    std::vector<double>& sums) {
+                    Sums& sums) {
     const auto start = Clock::now();
     if (const auto who = by_output_.find(id); who != by_output_.end()) {
       const graph::Layer& layer = task_.candidates[who->second[0]].layer;
       CTK_TRY(const std::vector<float> g, calibrate::weight_gradient(graph_, layer, values.at(layer.input), gradient));
-      for (std::size_t i : who->second) sums[i] += squared(changes_[i].weight, g);
+      for (std::size_t i : who->second) sums.weights[i] += squared(changes_[i].weight, g);
     }
     if (const auto who = by_value_.find(id); who != by_value_.end()) {
       std::vector<std::pair<ActivationQuant, double>> known;  // schemes of a layer mostly round alike
@@ -150,13 +162,13 @@ class Fisher {
           known.emplace_back(quant, weighted_rounding(values.at(id).values<float>(), gradient.values<float>(), quant));
           same = known.end() - 1;
         }
-        sums[i] += same->second;
+        sums.activations[i] += same->second;
       }
     }
     if (const auto who = by_embedding_.find(id); who != by_embedding_.end()) {
       const graph::NodeId node = graph_.value(id).producer;
       const Tensor& ids = inputs[*ids_of(node)];
-      for (std::size_t i : who->second) sums[i] += squared_by_token(changes_[i].weight, ids, gradient);
+      for (std::size_t i : who->second) sums.weights[i] += squared_by_token(changes_[i].weight, ids, gradient);
     }
     seconds_scoring_ += seconds_since(start);
     return {};
@@ -221,7 +233,7 @@ class Fisher {
   std::set<ValueId> read_;
   std::optional<ReversePass> pass_;
   Random random_{0, "fisher labels"};
-  std::vector<MeanOfSamples> means_;
+  std::vector<MeanOfSamples> means_, weights_, activations_;  // the last two: parts of the first
   double seconds_back_ = 0, seconds_scoring_ = 0;
 };
 

@@ -373,5 +373,32 @@ TEST(RangeCollector, RefusesWhatIsNoPartOfIts) {
   EXPECT_FALSE(collector.take({&torn, 1}));
 }
 
+TEST(RangeCollector, AHistogramServesEveryObserver) {
+  const std::vector<float> data = heavy(7, 4000);
+  RangeCollector collector = RangeCollector::create({"mse", 99.0}, {"x"}).value();
+  for (int pass = 0; pass < collector.passes(); ++pass) {
+    ASSERT_TRUE(collector.begin_pass(pass));
+    ASSERT_TRUE(collector.observe(0, data, 0));
+  }
+  for (const Observer& observer : observers()) {
+    const Range alone = range_of({std::string(observer.name), 99.0}, {data});
+    const auto shared = collector.finish_by(observer.name);
+    ASSERT_TRUE(shared) << shared.error().message;
+    EXPECT_EQ(shared->at(0).low, alone.low) << observer.name;
+    EXPECT_EQ(shared->at(0).high, alone.high) << observer.name;
+    EXPECT_EQ(shared->at(0).method, observer.name);
+  }
+}
+
+TEST(RangeCollector, WithoutAHistogramOthersAreRefused) {
+  RangeCollector collector = RangeCollector::create({"minmax", 99.0}, {"x"}).value();
+  ASSERT_TRUE(collector.begin_pass(0));
+  ASSERT_TRUE(collector.observe(0, normal(1, 10), 0));
+  const auto refused = collector.finish_by("mse");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::config);
+  EXPECT_NE(refused.error().message.find("\"mse\""), std::string::npos);
+}
+
 }  // namespace
 }  // namespace ctk::calibrate

@@ -7,7 +7,9 @@
 #include <set>
 #include <span>
 
+#include "compress/loss_correction.h"
 #include "compress/search_front.h"
+#include "compress/search_pairs.h"
 
 namespace ctk::pipeline::search_table {
 namespace {
@@ -65,14 +67,24 @@ TEST(SearchPlan, AlternativesAreNewAndKeepTheLimit) {
   for (std::size_t i = 0; i < found.size(); ++i) EXPECT_EQ(found[i].answer.choices, again[i].answer.choices);
 }
 
+TEST(SearchPlan, MixingIsHeldAgainstOneSchemeEverywhere) {
+  // 160 bytes hold 4 bits everywhere (7 nats); 260 hold more, and the best answer mixes.
+  const Table table = three_layers();
+  const auto found =
+      alternatives_to(best_of(table), *search::find_solver("brute_force").value(), table, kLimit, {}, 1, 0);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].answer.loss, 7);
+  EXPECT_EQ(found[0].origin, "one scheme everywhere, w4a8_c");
+}
+
 TEST(SearchPlan, WithoutErrorsTheNextBestComesNext) {
   Table table = three_layers();
   table.loss_error.clear();
   const auto found =
-      alternatives_to(best_of(table), *search::find_solver("brute_force").value(), table, kLimit, {}, 1, 0);
-  ASSERT_EQ(found.size(), 1u);
-  EXPECT_EQ(found[0].answer.loss, 2);  // b instead of a
-  EXPECT_EQ(found[0].origin, "next best by the scores");
+      alternatives_to(best_of(table), *search::find_solver("brute_force").value(), table, kLimit, {}, 2, 0);
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[1].answer.loss, 2);  // b instead of a
+  EXPECT_EQ(found[1].origin, "next best by the scores");
 }
 
 TEST(SearchPlan, ThereAreNoMoreAnswersThanThereAre) {
@@ -176,6 +188,88 @@ TEST(SearchPlan, TheFrontOverTwoBudgetsTradesOneForTheOther) {
   EXPECT_EQ(front[0].row.price.latency, 0);
   EXPECT_EQ(front[1].row.cost.latency, 10);
   EXPECT_EQ(front[2].row.loss, 0);
+}
+
+// Room for one layer at 8 bits: two of three take 4, and by sums a and b lose least (3).
+const Limits kTwoGiveWay{210, kNone, kNone, kNone, kNone, kNone};
+
+search::Assignment best_of_two(const Table& table) {
+  return search::solve_brute_force(make_problem(table, kTwoGiveWay, {})).value();
+}
+
+TEST(SearchPlan, NeighboursThatErrTogetherAreNotTakenTogether) {
+  Table table = three_layers();
+  EXPECT_EQ(best_of_two(table).loss, 3);
+  table.pairs.push_back({"a", "w4a8_c", "b", "w4a8_c", 3, 9});  // together 6 more than their sum
+  const search::Assignment best = best_of_two(table);
+  EXPECT_EQ(best.loss, 5);  // a and c; b and c would lose 6, a and b 9
+  EXPECT_EQ(to_schemes(table, best).at("b"), scheme("w8a8_c"));
+  for (const char* name : {"ilp", "dp", "lagrangian", "greedy"}) {
+    const search::Solver* solver = search::find_solver(name).value();
+    EXPECT_EQ(solver->solve(make_problem(table, kTwoGiveWay, {})).value().loss, 5) << name;
+  }
+}
+
+TEST(SearchPlan, NeighboursWhoseErrorsCancelAreTakenTogether) {
+  Table table = three_layers();
+  table.pairs.push_back({"b", "w4a8_c", "c", "w4a8_c", 6, 1});
+  EXPECT_EQ(best_of_two(table).loss, 1);  // b and c: 2 + 4 - 5
+}
+
+TEST(SearchPlan, PairsOfChoicesThatAreGoneAddNothing) {
+  Table table = three_layers();
+  table.pairs.push_back({"a", "w4a8_c", "b", "w2a16_g32", 3, 9});
+  table.pairs.push_back({"a", "w4a8_c", "elsewhere", "w4a8_c", 3, 9});
+  EXPECT_EQ(best_of_two(table).loss, 3);
+}
+
+TEST(SearchPlan, WhatPairsAddCountsAgainstALossToKeep) {
+  Table table = three_layers();
+  table.pairs.push_back({"a", "w4a8_c", "b", "w4a8_c", 3, 9});
+  // At most 5 nats: a and b would be 9, a and c are 5; b and c 6.
+  const search::Assignment least =
+      search::solve_brute_force(minimizing(make_problem(table, kNoLimits, {}), 0, 5)).value();
+  EXPECT_EQ(least.costs[0], 210);
+  EXPECT_EQ(to_schemes(table, least).at("b"), scheme("w8a8_c"));
+}
+
+TEST(SearchPlan, PhasesAreBudgetsOfTheirOwn) {
+  Table table = three_layers();
+  table.decode.base_us = 5;
+  for (const char* layer : {"a", "b", "c"}) {
+    table.decode.us[{layer, "w8a8_c"}] = 20;
+    table.decode.us[{layer, "w4a8_c"}] = 10;
+    table.prefill.us[{layer, "w8a8_c"}] = 100;  // where codes cost more than they save
+    table.prefill.us[{layer, "w4a8_c"}] = 130;
+  }
+  // 5 + 3 * 20 = 65 without 4 bits: one layer must take them for 60, and a loses least.
+  Limits limit = kNoLimits;
+  limit.decode = 60;
+  const search::Assignment best = search::solve_brute_force(make_problem(table, limit, {})).value();
+  EXPECT_EQ(best.loss, 1);
+  EXPECT_EQ(best.costs[4], 55);
+  EXPECT_EQ(best.costs[5], 330);
+  limit.prefill = 320;  // and no layer may: both cannot be kept
+  EXPECT_FALSE(search::solve_brute_force(make_problem(table, limit, {})));
+  EXPECT_TRUE(has_costs(table, *find_budget("latency.decode")));
+  EXPECT_FALSE(has_costs(table, *find_budget("latency")));
+}
+
+TEST(LossCorrection, GainsOfCodedLayersStandForTheOthers) {
+  Table table = three_layers();
+  // a was coded at 4 bits and kept a fifth of its loss; b at 8 bits a half; c is not known: the mean, 0.35.
+  const Table right = corrected(table, {2, {{{"a", "w4a8_c"}, 0.2}, {{"b", "w8a8_c"}, 0.5}}});
+  EXPECT_DOUBLE_EQ(right.loss.at({"a", "w4a8_c"}), 2 * 0.2 * 1);
+  EXPECT_DOUBLE_EQ(right.loss.at({"b", "w4a8_c"}), 2 * 0.5 * 2);
+  EXPECT_DOUBLE_EQ(right.loss.at({"c", "w4a8_c"}), 2 * 0.35 * 4);
+  EXPECT_DOUBLE_EQ(right.loss_error.at({"a", "w4a8_c"}), 0.4);
+}
+
+TEST(LossCorrection, PairsGoByBothGains) {
+  Table table = three_layers();
+  table.pairs.push_back({"a", "w4a8_c", "b", "w4a8_c", 3, 9});
+  const Table right = corrected(table, {1, {{{"a", "w4a8_c"}, 0.25}, {{"b", "w4a8_c"}, 1.0}}});
+  EXPECT_DOUBLE_EQ(right.pairs[0].loss(), 6 * 0.5);
 }
 
 }  // namespace

@@ -105,7 +105,7 @@ def test_budgets_that_fail_only_together_say_how_far_each_gets(tmp_path, compres
     ({"size": "60"}, "Add a unit"), ({"size": "0 kB"}, "above 0"), ({"size": "-1 kB"}, "above 0"), ({"latency": "3"}, "Add a unit"),
     ({"latency": "0 ms"}, "above 0"), ({"peak_memory": "-2 %"}, "above 0"), ({"bits": 0}, "above 0"), ({"bits": -4}, "above 0"),
     ({"bits": "4.5 kB"}, "number"), ({"bits": 64}, "at most 32"), ({"metric_drop": "-1 %"}, "must not be negative"), ({"metric_drop": "1"}, "Add a unit"),
-    ({"minimize": "size"}, "metric_drop"), ({"minimize": "loss", "metric_drop": "1 %"}, "size, latency, peak_memory or bits"),
+    ({"minimize": "size"}, "metric_drop"), ({"minimize": "loss", "metric_drop": "1 %"}, "size, latency, peak_memory, bits, latency.decode or latency.prefill"),
     ({"minimize": "size", "size": "60 kB", "metric_drop": "1 %"}, "both"), ({"size": ".nan kB"}, "expected a size"),
 ])
 def test_a_budget_that_is_none_is_refused_with_its_remedy(tmp_path, compress_run, budget, told):

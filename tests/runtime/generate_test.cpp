@@ -116,6 +116,22 @@ TEST(Generator, KeepsWhatTwoTextsBeginWith) {
   EXPECT_EQ(generator->tokens().size(), 10u);
 }
 
+TEST(Generator, GoesBackToWhatATextBeganWith) {
+  const Ids ids = text(24);
+  auto generator = make({.context = 32, .cache = CacheForm::f32, .chunk = 8});
+  EXPECT_EQ(generator->chunk_reader(), nullptr);
+  ASSERT_TRUE(generator->read(ids));
+  EXPECT_NE(generator->chunk_reader(), nullptr);
+  generator->keep(10);
+  EXPECT_EQ(Ids(generator->tokens().begin(), generator->tokens().end()), Ids(ids.begin(), ids.begin() + 10));
+  const std::vector<float> again = copy(generator->append(ids[10]));
+  auto fresh = make({.context = 32, .cache = CacheForm::f32, .chunk = 8});
+  ASSERT_TRUE(fresh->read(Ids(ids.begin(), ids.begin() + 10)));
+  EXPECT_EQ(again, copy(fresh->append(ids[10])));
+  generator->keep(100);  // no more than there are
+  EXPECT_EQ(generator->tokens().size(), 11u);
+}
+
 TEST(Generator, SlidesWhenFull) {
   const Ids ids = text(21);
   GenerateOptions options;
