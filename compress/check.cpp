@@ -56,7 +56,7 @@ Status predict_coding(Session& session) {
   const std::size_t bound = quantization::FromInputsOptions{}.values_in_memory;
   CTK_TRY(const auto peak, quantization::predict_peak(session.model.graph, schemes, samples, bound));
   const std::string place = peak.layer.empty() ? "as the coded network is written" : "at " + printable(peak.layer);
-  session.warn("coding_memory", "coding holds at most " + exporter::format_bytes(static_cast<double>(peak.bytes)) +
+  session.warn("coding_memory", "coding will hold about " + exporter::format_bytes(static_cast<double>(peak.bytes)) +
                                     " in memory (" + std::to_string(peak.bytes) + " bytes), " + place);
   return {};
 }

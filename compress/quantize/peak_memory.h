@@ -1,4 +1,4 @@
-// What coding a network by a method that looks at inputs holds in memory, from shapes alone.
+// What coding a network by a method that looks at inputs holds in memory, from shapes alone: an estimate.
 #pragma once
 
 #include <string>

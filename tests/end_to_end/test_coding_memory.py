@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -75,6 +76,26 @@ def test_a_run_killed_among_its_layers_goes_on_to_the_same_bytes(compress_run, p
     assert all(seen[path] == kept[path] for path in kept if path in seen)
     assert (stopped / "model.ctkb").read_bytes() == (straight / "model.ctkb").read_bytes()
     assert stored(stopped) == [] == stored(straight)
+
+
+def predicted_and_measured(compress_run, file, output):
+    checked = compress_run("check", file, "--json")
+    assert checked.code == 0, checked.err
+    [text] = [row["text"] for row in json.loads(checked.out)["warnings"] if row["code"] == "coding_memory"]
+    # A program of its own takes the peak from the kernel: that of this process would count what the tests hold.
+    done = compress_run("run", file, "--output", output, timeout=7200)
+    assert done.code == 0, done.err
+    report = json.loads((output / "report.json").read_text())
+    return int(re.search(r"\((\d+) bytes\)", text)[1]), report["memory"]["run_peak_rss"], text
+
+
+@needs_stories
+@pytest.mark.slow
+def test_check_predicts_the_memory_where_one_layer_decides(compress_run, product_build, tmp_path):
+    file = pipeline(tmp_path, decoder(tmp_path / "model", layers=2, hidden=256, intermediate=2816, heads=4))
+    predicted, measured, text = predicted_and_measured(compress_run, file, tmp_path / "out")
+    assert "down_proj" in text
+    assert measured == pytest.approx(predicted, rel=0.15), text
 
 
 def on_grid(shape, bits, group, symmetric, minimum, rng):
