@@ -103,6 +103,10 @@ Result<ReachableSize> reachable_size(const PipelineConfig& config, const LoadedM
   std::stable_sort(reach.holders.begin(), reach.holders.end(),
                    [](const auto& a, const auto& b) { return a.second > b.second; });
   CTK_TRY(reach.least, assigned_size(config, model, least));
+  if (most == least) {  // a size may cost coding the whole network
+    reach.most = reach.least;
+    return reach;
+  }
   CTK_TRY(reach.most, assigned_size(config, model, most));
   return reach;
 }
