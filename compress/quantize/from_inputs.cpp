@@ -65,7 +65,9 @@ Result<StoredCodes> by_turns(const std::vector<Job>& jobs, Ranks& ranks,
   CTK_TRY(const std::vector<std::string> parts, ranks.gather_results("quantize", work()));
   StoredCodes found;
   for (std::size_t rank = 0; rank < parts.size(); ++rank) {
-    if (!ranks.is_alone()) CTK_TRY(mine, decode(parts[rank]));
+    if (!ranks.is_alone()) {
+      CTK_TRY(mine, decode(parts[rank]));
+    }
     for (std::size_t i = rank, at = 0; i < jobs.size(); i += parts.size(), ++at) {
       if (at >= mine.size()) return internal_error("quantize: expected codes of every layer a rank was given");
       found[jobs[i].key()] = std::move(mine[at]);
