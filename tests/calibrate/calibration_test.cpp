@@ -333,9 +333,7 @@ TEST(RangeCollector, RefusesPassesOutOfOrder) {
 // Each collector sees a part of the samples, takes what all saw, and goes on with the next pass.
 std::vector<Range> collected_apart(const ObserverOptions& options, const std::vector<Samples>& parts) {
   std::vector<RangeCollector> collectors;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    collectors.push_back(std::move(*RangeCollector::create(options, {"x"})));
-  }
+  while (collectors.size() < parts.size()) collectors.push_back(RangeCollector::create(options, {"x"}).value());
   for (int pass = 0; pass < collectors[0].passes(); ++pass) {
     std::vector<std::string> seen;
     for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -374,14 +372,14 @@ TEST(RangeCollector, RefusesWhatIsNoPartOfIts) {
 }
 
 TEST(RangeCollector, AHistogramServesEveryObserver) {
-  const std::vector<float> data = heavy(7, 4000);
+  const Samples data{heavy(7, 4000)};
   RangeCollector collector = RangeCollector::create({"mse", 99.0}, {"x"}).value();
   for (int pass = 0; pass < collector.passes(); ++pass) {
     ASSERT_TRUE(collector.begin_pass(pass));
-    ASSERT_TRUE(collector.observe(0, data, 0));
+    ASSERT_TRUE(collector.observe(0, data[0], 0));
   }
   for (const Observer& observer : observers()) {
-    const Range alone = range_of({std::string(observer.name), 99.0}, {data});
+    const Range alone = range_of({std::string(observer.name), 99.0}, data);
     const auto shared = collector.finish_by(observer.name);
     ASSERT_TRUE(shared) << shared.error().message;
     EXPECT_EQ(shared->at(0).low, alone.low) << observer.name;
@@ -392,12 +390,10 @@ TEST(RangeCollector, AHistogramServesEveryObserver) {
 
 TEST(RangeCollector, WithoutAHistogramOthersAreRefused) {
   RangeCollector collector = RangeCollector::create({"minmax", 99.0}, {"x"}).value();
-  ASSERT_TRUE(collector.begin_pass(0));
-  ASSERT_TRUE(collector.observe(0, normal(1, 10), 0));
+  ASSERT_TRUE(collector.begin_pass(0) && collector.observe(0, normal(1, 10), 0));
   const auto refused = collector.finish_by("mse");
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, ErrorCode::config);
-  EXPECT_NE(refused.error().message.find("\"mse\""), std::string::npos);
+  EXPECT_EQ(refused.error().code, ErrorCode::config) << refused.error().message;
 }
 
 }  // namespace
