@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/cpu_isa.h"
+#include "core/parallel.h"
 #include "kernels/gemm_fp32/gemm_fp32.h"
 #include "kernels/select.h"
 
@@ -54,6 +55,17 @@ void PackedMatrix::multiply(const float* a, std::size_t a_stride, std::size_t m,
   }
   std::vector<char> scratch(row().scratch_bytes(k_));
   row().run(g, 0, n_, scratch.data());
+}
+
+std::vector<float> times_transposed(std::span<const float> a, std::size_t m, std::span<const float> b, std::size_t n,
+                                    std::size_t k) {
+  PackedMatrix packed(n, k);
+  packed.pack(b.data());
+  std::vector<float> c(m * n);
+  parallel_for(m, 1, [&](std::size_t begin, std::size_t end) {
+    packed.multiply(a.data() + begin * k, k, end - begin, c.data() + begin * n, n, false);
+  });
+  return c;
 }
 
 }  // namespace ctk::calibrate

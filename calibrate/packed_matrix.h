@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
+#include <vector>
 
 namespace ctk::calibrate {
 
@@ -26,5 +28,9 @@ class PackedMatrix {
   std::size_t n_, k_;
   std::unique_ptr<void, Free> data_;
 };
+
+// a [m, k] b^T [k, n], b as [n, k]: [m, n], rows split over threads.
+std::vector<float> times_transposed(std::span<const float> a, std::size_t m, std::span<const float> b, std::size_t n,
+                                    std::size_t k);
 
 }  // namespace ctk::calibrate

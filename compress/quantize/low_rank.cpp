@@ -10,30 +10,18 @@
 
 #include "calibrate/packed_matrix.h"
 #include "compress/quantize/coordinate_descent.h"
-#include "core/parallel.h"
 #include "core/random.h"
 
 namespace ctk::quantization {
 namespace {
 
+using calibrate::times_transposed;
 using graph::Graph;
 using graph::Node;
 using graph::ValueId;
 
 constexpr int kSweeps = 24;
 constexpr std::size_t kMore = 8;  // directions beyond the rank, so that the last one wanted converges as well
-
-// c [m, n] = a [m, k] b [n, k]^T
-std::vector<float> times_transposed(std::span<const float> a, std::size_t m, std::span<const float> b, std::size_t n,
-                                    std::size_t k) {
-  calibrate::PackedMatrix packed(n, k);
-  packed.pack(b.data());
-  std::vector<float> c(m * n);
-  parallel_for(m, 1, [&](std::size_t begin, std::size_t end) {
-    packed.multiply(a.data() + begin * k, k, end - begin, c.data() + begin * n, n, false);
-  });
-  return c;
-}
 
 // Rows made orthonormal; one that depends on those before it becomes 0.
 void orthonormalize(std::vector<float>& rows, std::size_t count, std::size_t length) {

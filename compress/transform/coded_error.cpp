@@ -7,7 +7,6 @@
 #include "calibrate/packed_matrix.h"
 #include "compress/quantize/gptq_weight.h"
 #include "compress/quantize/grid_fit.h"
-#include "core/parallel.h"
 #include "core/quant_tensor.h"
 
 namespace ctk::transform {
@@ -51,18 +50,6 @@ void round_in_groups(std::span<float> rows, std::size_t k, std::size_t group) {
   }
 }
 
-std::vector<float> product(std::span<const float> rows, std::span<const float> weights, std::size_t channels,
-                           std::size_t k) {
-  const std::size_t count = rows.size() / k;
-  calibrate::PackedMatrix packed(channels, k);
-  packed.pack(weights.data());
-  std::vector<float> result(count * channels);
-  parallel_for(count, 16, [&](std::size_t begin, std::size_t end) {
-    packed.multiply(rows.data() + begin * k, k, end - begin, result.data() + begin * channels, channels, false);
-  });
-  return result;
-}
-
 }  // namespace
 
 double coded_error(std::span<const CodedLayer> layers, const InputSamples& samples, std::size_t k,
@@ -86,8 +73,9 @@ double coded_error(std::span<const CodedLayer> layers, const InputSamples& sampl
     const auto grids = quantization::fit_grids(weights, layer.channels, k, form, fit, {});
     const auto codes = quantization::round_to_grids(weights, layer.channels, k, form, grids);
     weights = quantization::dequantize(codes, layer.channels, k, form, grids);
-    const std::vector<float> expected = product(samples.rows, layer.weights, layer.channels, k);
-    const std::vector<float> found = product(rows, weights, layer.channels, k);
+    const std::vector<float> expected =
+        calibrate::times_transposed(samples.rows, samples.rows.size() / k, layer.weights, layer.channels, k);
+    const std::vector<float> found = calibrate::times_transposed(rows, rows.size() / k, weights, layer.channels, k);
     for (std::size_t i = 0; i < expected.size(); ++i) {
       const double miss = static_cast<double>(found[i]) - static_cast<double>(expected[i]);
       error += miss * miss;
