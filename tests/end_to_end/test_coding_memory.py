@@ -42,7 +42,7 @@ def pipeline(folder, model, text=STORIES / "stories_calib_generated.txt", contex
 
 
 def stored(output):
-    return [file for folder in (output / ".cache").glob("codes-*") for file in folder.iterdir() if ".part" not in file.name]
+    return [file for file in (output / ".cache").glob("codes-*/*/*") if ".part" not in file.name]
 
 
 @needs_stories
