@@ -366,7 +366,11 @@ Status run_quantize(Session& session, bool& cached) {
     std::error_code ignored;  // what is left over is found by nobody
     std::filesystem::remove_all(codes_folder(session), ignored);
     bundle.reset();
-    if (session.cache.is_shared()) bundle = held_artifact(std::move(bytes));
+    if (session.cache.is_shared()) {  // what training tuned may differ in last bits from rank to rank
+      CTK_TRY(outcome, session.ranks().from_first("quantize", *outcome));
+      CTK_TRY(bytes, session.ranks().from_first("quantized", bytes));
+      bundle = held_artifact(std::move(bytes));
+    }
   }
   // The graph is taken from the artifact either way, so that a resumed run cannot differ from a straight one.
   if (!bundle) bundle = map_artifact(session.cache, "quantized", session.fingerprint);
