@@ -50,7 +50,8 @@ Report example() {
                     1e-5,
                     11.6},
                    {"fc", "Gemm", {10, 32}, 320, "fp16", "", std::nullopt, {}, 3.0, 640, "", 0, {}, {}, 16}};
-  report.search = SearchPart{"kl", "size", {{1e-4, {40000, 100, {}, 8.5}, {1e-9, {}, {}, {}}, true}}, 0.25, {}};
+  report.search =
+      SearchPart{"kl", "size", {{1e-4, {40000, 100, {}, 8.5, {}, {}}, {1e-9, {}, {}, {}, {}, {}}, true}}, 0.25, {}};
   report.search->trials = {{40000, {}, 1e-4, 2e-4, 0.996, 0.2, true}};
   report.floor = FloorPart{"top1", 1.0, 2.0, 0.5, 0.02, 0.01, 7, 24, {{"fc", "w4a8_c", "fp16", 0.01, 480, true}}};
   report.skipped = {{"head", "Gemm", "ignored by \"re:.*head\""}};
