@@ -19,9 +19,9 @@ inline std::size_t tile_lines(const PanelLayout& p, std::size_t block_lines) {
   return is_thin(p, block_lines) ? kThinLines : kLines;
 }
 
-// Whether a block of so many lines goes by 16-bit products.
-inline bool is_wide(const WgShape& s, int digits, std::size_t block_lines) {
-  return s.bits > Dot::kMostByteBits && s.sums_whole(digits) && !is_thin(layout_of(s), block_lines);
+// Whether many lines go by 16-bit products.
+inline bool is_wide(const WgShape& s, int digits) {
+  return s.bits > Dot::kMostByteBits && s.sums_whole(digits);
 }
 
 inline std::size_t block_rows(const WgShape& s, int digits) {
@@ -36,7 +36,7 @@ inline std::size_t staged_bytes(const WgShape& s, int digits, std::size_t rows) 
 
 inline void stage(const GemmWg& g, const float* a, std::size_t rows, std::size_t begin, std::size_t end, void* staged) {
   const std::size_t lines = rows * static_cast<std::size_t>(g.digits);
-  if (is_wide(g.shape, g.digits, lines)) {
+  if (is_wide(g.shape, g.digits) && !is_thin(layout_of(g.shape), lines)) {
     stage_rows<2, true>(g, a, rows, begin, end, kWideLines, staged);
   } else {
     stage_tiles(g, a, rows, begin, end, tile_lines(layout_of(g.shape), lines), staged);
@@ -44,7 +44,7 @@ inline void stage(const GemmWg& g, const float* a, std::size_t rows, std::size_t
 }
 
 inline std::size_t scratch_bytes(const WgShape& s, int digits) {
-  const Form form = s.bits > Dot::kMostByteBits ? Form::words : bytes_form(s.bits);
+  const Form form = is_wide(s, digits) ? Form::words : bytes_form(s.bits);
   return chunk_bytes(layout_of(s), copies_of(form), block_rows(s, digits));
 }
 
@@ -56,7 +56,7 @@ void run_digits(const GemmWg& g, const void* staged, std::size_t m_begin, std::s
     return;
   }
   if constexpr (D == 2 && kBits > Dot::kMostByteBits) {
-    if (g.shape.sums_whole(D)) return by_chunks<WideWay, kBits, D>(g, staged, m_begin, rows, n_begin, n_end, scratch);
+    if (is_wide(g.shape, D)) return by_chunks<WideWay, kBits, D>(g, staged, m_begin, rows, n_begin, n_end, scratch);
   }
   by_chunks<ThickWay<kBits, D>, kBits, D>(g, staged, m_begin, rows, n_begin, n_end, scratch);
 }

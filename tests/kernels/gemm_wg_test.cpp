@@ -54,6 +54,28 @@ TEST(GemmWg, RowsEqualTheReferenceOnLongAndManyRows) {
   }
 }
 
+// Blocks as tall as they get, and more groups than a chunk of codes holds: scratch has no room to spare.
+TEST(GemmWg, RowsStayWithinTheirScratchOnFullBlocks) {
+  Random random(ctk::test::test_seed(), "gemm_wg full blocks");
+  for (std::size_t group : {16, 32, 128}) {
+    for (int digits = 1; digits <= 3; ++digits) {
+      for (int bits : kWidths) {
+        const WgShape shape{20, 1536, group, random.below(2) == 0, bits};
+        const Weights w = random_weights(random, shape);
+        for_each_row([&](const GemmWgRow& row) {
+          Options o;
+          o.digits = digits;
+          o.m = row.block_rows(shape, digits);
+          FloatOutput c(random, o.m, shape.n, shape.n, false, Residual::none, false);
+          const std::vector<float> a = random_activations(random, o.m, shape.k, 0);
+          expect_same_bits(computed(row, w, a, o, c), computed(gemm_wg_rows().front(), w, a, o, c));
+        });
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
 TEST(GemmWg, RowsUnpackToTheNumbersCodesStandFor) {
   Random random(ctk::test::test_seed(), "gemm_wg unpack");
   for (int i = 0; i < 300; ++i) {
