@@ -6,9 +6,28 @@ namespace ctk::pipeline {
 
 using nlohmann::json;
 
+namespace {
+
+json row_of(const Score& score) {
+  json row{
+      {"layer", score.layer}, {"scheme", score.scheme}, {"loss", score.loss}, {"standard_error", score.standard_error}};
+  if (score.of_weights) row["weights"] = *score.of_weights;
+  if (score.of_activations) row["activations"] = *score.of_activations;
+  return row;
+}
+
+Score score_of(const json& row) {
+  Score score{row["layer"], row["scheme"], row["loss"], row["standard_error"]};
+  if (row.contains("weights")) score.of_weights = row["weights"].get<double>();
+  if (row.contains("activations")) score.of_activations = row["activations"].get<double>();
+  return score;
+}
+
+}  // namespace
+
 std::string encode(std::span<const Score> scores) {
   json rows = json::array();
-  for (const Score& score : scores) rows.push_back({score.layer, score.scheme, score.loss, score.standard_error});
+  for (const Score& score : scores) rows.push_back(row_of(score));
   const std::vector<std::uint8_t> bytes = json::to_cbor(rows);
   return {bytes.begin(), bytes.end()};
 }
@@ -17,7 +36,7 @@ Result<std::vector<Score>> decode(const std::string& bytes) {
   const json rows = json::from_cbor(bytes, true, false);
   if (!rows.is_array()) return internal_error("sensitivity: expected scores from every rank");
   std::vector<Score> scores;
-  for (const json& row : rows) scores.push_back({row[0], row[1], row[2], row[3]});
+  for (const json& row : rows) scores.push_back(score_of(row));
   return scores;
 }
 
@@ -26,7 +45,7 @@ ScoreStore::ScoreStore(const ArtifactCache& cache, std::string fingerprint)
   const auto text = cache_.get("scores", fingerprint_);
   const json rows = text ? json::parse(*text, nullptr, false) : json::array();
   for (const json& row : rows.is_array() ? rows : json::array()) {
-    scores_[{row["layer"], row["scheme"]}] = {row["layer"], row["scheme"], row["loss"], row["standard_error"]};
+    scores_[{row["layer"], row["scheme"]}] = score_of(row);
   }
 }
 
@@ -44,12 +63,7 @@ Status ScoreStore::add(Score score) {
 Status ScoreStore::save() {
   saved_ = Clock::now();
   json rows = json::array();
-  for (const auto& [key, score] : scores_) {
-    rows.push_back({{"layer", score.layer},
-                    {"scheme", score.scheme},
-                    {"loss", score.loss},
-                    {"standard_error", score.standard_error}});
-  }
+  for (const auto& [key, score] : scores_) rows.push_back(row_of(score));
   return cache_.put("scores", fingerprint_, rows.dump());
 }
 
