@@ -92,7 +92,7 @@ struct QuantizeConfig {
   bool reduce_range = false;  // 8-bit weights within -64..63
   double damp_percent = 1.0;
   std::int64_t low_rank = 0;  // rank of a correction of each layer's error; 0: none
-  std::int64_t revert = 24;  // networks measured at most to come back within budget.metric_drop
+  std::int64_t revert = 24;   // networks measured at most to come back within budget.metric_drop
 };
 struct ExportConfig {
   std::vector<std::string> formats;

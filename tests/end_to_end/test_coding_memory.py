@@ -1,6 +1,8 @@
 """Coding layer by layer: what a kill costs, and weights that came rounded already."""
 
 import json
+import os
+import pathlib
 import random
 import re
 import signal
@@ -42,7 +44,12 @@ def pipeline(folder, model, text=STORIES / "stories_calib_generated.txt", contex
 
 
 def stored(output):
-    return [file for file in (output / ".cache").glob("codes-*/*/*") if ".part" not in file.name]
+    """Files of codes, also while the run that keeps them takes them away."""
+    found = []
+    for folder, _, names in os.walk(output / ".cache"):   # passes over folders that are gone by then
+        if "/codes-" in folder:
+            found += [pathlib.Path(folder, name) for name in names if ".part" not in name]
+    return found
 
 
 @needs_stories
