@@ -69,15 +69,7 @@ Result<std::string> score_all(Session& session, const std::vector<Candidate>& ca
   json rows = json::array();
   if (!candidates.empty()) {
     CTK_TRY(const std::vector<Score> scores, score_by_layers(*metric, session, candidates, store));
-    for (const Score& score : scores) {
-      json row{{"layer", score.layer},
-               {"scheme", score.scheme},
-               {"loss", score.loss},
-               {"standard_error", score.standard_error}};
-      if (score.of_weights) row["weights"] = *score.of_weights;
-      if (score.of_activations) row["activations"] = *score.of_activations;
-      rows.push_back(std::move(row));
-    }
+    for (const Score& score : scores) rows.push_back(row_of(score));
   }
   return json{{"metric", metric->name}, {"formula", metric->formula}, {"scores", rows}}.dump(1);
 }
@@ -86,12 +78,7 @@ Status restore(Session& session, const std::string& text) {
   const json artifact = json::parse(text, nullptr, false);
   if (artifact.is_discarded()) return internal_error("the sensitivity artifact is not JSON");
   session.scores.clear();
-  for (const json& row : artifact["scores"]) {
-    Score& score = session.scores.emplace_back(
-        Score{row["layer"], row["scheme"], row["loss"].get<double>(), row["standard_error"].get<double>()});
-    if (row.contains("weights")) score.of_weights = row["weights"].get<double>();
-    if (row.contains("activations")) score.of_activations = row["activations"].get<double>();
-  }
+  for (const json& row : artifact["scores"]) session.scores.push_back(score_of(row));
   return {};
 }
 

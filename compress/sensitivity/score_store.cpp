@@ -6,8 +6,6 @@ namespace ctk::pipeline {
 
 using nlohmann::json;
 
-namespace {
-
 json row_of(const Score& score) {
   json row{
       {"layer", score.layer}, {"scheme", score.scheme}, {"loss", score.loss}, {"standard_error", score.standard_error}};
@@ -22,8 +20,6 @@ Score score_of(const json& row) {
   if (row.contains("activations")) score.of_activations = row["activations"].get<double>();
   return score;
 }
-
-}  // namespace
 
 std::string encode(std::span<const Score> scores) {
   json rows = json::array();

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <vector>
@@ -11,6 +12,10 @@
 #include "compress/session.h"
 
 namespace ctk::pipeline {
+
+// A score as scores.json has it, and back.
+nlohmann::json row_of(const Score& score);
+Score score_of(const nlohmann::json& row);
 
 // Scores as bytes for other ranks, every bit of them. Errors: internal (no such bytes).
 std::string encode(std::span<const Score> scores);
