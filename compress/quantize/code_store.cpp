@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "compress/quantize/outcome_facts.h"
 #include "core/hash.h"
 #include "core/mapped_pages.h"
 #include "export/bundle.h"
@@ -15,43 +16,13 @@ namespace {
 
 using nlohmann::json;
 
-std::string describe(const WeightOutcome& outcome) {
-  json line{{"squared_error", outcome.squared_error},
-            {"squared_error_rtn", outcome.squared_error_rtn},
-            {"raised_scales", outcome.raised_scales}};
-  if (const auto& receipt = outcome.receipt) {
-    line["receipt"] = {{"rows", receipt->rows},
-                       {"held_out_rows", receipt->held_out_rows},
-                       {"damping", receipt->damping},
-                       {"damping_raises", receipt->damping_raises},
-                       {"error_rounding", receipt->error_rounding},
-                       {"error", receipt->error},
-                       {"fell_back", receipt->fell_back}};
-  }
-  return line.dump();
-}
-
 // Files are ours and hashed; a line that is none of ours gives nothing.
 std::optional<WeightOutcome> outcome_from(const std::string& text, const QuantTensor& weight) {
-  const json line = json::parse(text, nullptr, false);
-  if (!line.is_object()) return std::nullopt;
+  const json facts = json::parse(text, nullptr, false);
+  if (!facts.is_object()) return std::nullopt;
   WeightOutcome outcome;
   outcome.tensor = weight;
-  outcome.squared_error = line.value("squared_error", 0.0);
-  outcome.squared_error_rtn = line.value("squared_error_rtn", 0.0);
-  outcome.raised_scales = line.value("raised_scales", 0);
-  if (line.contains("receipt")) {
-    const json& row = line["receipt"];
-    InputReceipt receipt;
-    receipt.rows = row.value("rows", std::int64_t{0});
-    receipt.held_out_rows = row.value("held_out_rows", std::int64_t{0});
-    receipt.damping = row.value("damping", 0.0);
-    receipt.damping_raises = row.value("damping_raises", 0);
-    receipt.error_rounding = row.value("error_rounding", 0.0);
-    receipt.error = row.value("error", 0.0);
-    receipt.fell_back = row.value("fell_back", false);
-    outcome.receipt = receipt;
-  }
+  take_facts(facts, outcome);
   return outcome;
 }
 
@@ -90,7 +61,7 @@ Result<StoredCodes> CodeStore::put(const std::vector<std::string>& layers, Store
     graph::DeclaredShape shape;
     for (std::int64_t size : outcome.tensor.codes.shape()) shape.push_back({size, ""});
     const graph::ValueId id = graph.add_value(name, DType::f32, shape);
-    graph.metadata.emplace_back(name, describe(outcome));
+    graph.metadata.emplace_back(name, facts_of(outcome).dump());
     graph.value(id).quantized = std::make_shared<const QuantTensor>(std::move(outcome.tensor));
   }
   std::error_code ignored;  // writing says what is wrong

@@ -5,6 +5,8 @@
 #include <optional>
 #include <string_view>
 
+#include "compress/quantize/outcome_facts.h"
+
 namespace ctk::quantization {
 namespace {
 
@@ -38,23 +40,16 @@ std::optional<std::uint64_t> take(std::string_view& bytes) {
 
 json line_of(const WeightOutcome& outcome) {
   const QuantTensor& tensor = outcome.tensor;
-  json line{{"scheme", to_string(tensor.scheme)},
-            {"axis", tensor.channel_axis},
-            {"groups", tensor.group_count},
-            {"dtype", static_cast<int>(tensor.codes.dtype())},
-            {"shape", tensor.codes.shape()},
-            {"codes", binary(tensor.codes.data(), tensor.codes.bytes())},
-            {"scales", binary(tensor.scales.data(), tensor.scales.size() * sizeof(float))},
-            {"zeros", binary(tensor.zeros.data(), tensor.zeros.size())},
-            {"method", tensor.method},
-            {"error", outcome.squared_error},
-            {"error_rtn", outcome.squared_error_rtn},
-            {"raised", outcome.raised_scales}};
-  if (const auto& receipt = outcome.receipt) {
-    line["receipt"] = {receipt->rows,           receipt->held_out_rows, receipt->damping,  receipt->damping_raises,
-                       receipt->error_rounding, receipt->error,         receipt->fell_back};
-  }
-  return line;
+  return {{"scheme", to_string(tensor.scheme)},
+          {"axis", tensor.channel_axis},
+          {"groups", tensor.group_count},
+          {"dtype", static_cast<int>(tensor.codes.dtype())},
+          {"shape", tensor.codes.shape()},
+          {"codes", binary(tensor.codes.data(), tensor.codes.bytes())},
+          {"scales", binary(tensor.scales.data(), tensor.scales.size() * sizeof(float))},
+          {"zeros", binary(tensor.zeros.data(), tensor.zeros.size())},
+          {"method", tensor.method},
+          {"facts", facts_of(outcome)}};
 }
 
 Result<WeightOutcome> outcome_of(const json& line) {
@@ -70,13 +65,7 @@ Result<WeightOutcome> outcome_of(const json& line) {
   tensor.scales = values_of<float>(line["scales"]);
   tensor.zeros = values_of<std::int8_t>(line["zeros"]);
   tensor.method = line["method"];
-  outcome.squared_error = line["error"];
-  outcome.squared_error_rtn = line["error_rtn"];
-  outcome.raised_scales = line["raised"];
-  if (const auto found = line.find("receipt"); found != line.end()) {
-    const json& r = *found;
-    outcome.receipt = InputReceipt{r[0], r[1], r[2], r[3], r[4], r[5], r[6]};
-  }
+  take_facts(line["facts"], outcome);
   return outcome;
 }
 
