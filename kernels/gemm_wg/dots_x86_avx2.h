@@ -7,8 +7,7 @@
 //   add(sum, w, x)                sum += products of codes and activations, four to a 32-bit lane
 //   add_at(sum0, sum1, w0, w1, at)  the same twice, x being the quad at `at` in every lane; first_at(...): sum = ...
 //   widened(sum, factor)          factor times sum as int32 lanes
-//   kMostByteBits                 beside codes of more bits, many lines that are summed whole go by 16-bit products
-//                                 (wide_x86_avx2.h)
+//   kTakesWords                   many lines that are summed whole go by 16-bit products (wide_x86_avx2.h)
 // Sources with AVX2 only; internal linkage.
 #pragma once
 

@@ -21,7 +21,7 @@ inline std::size_t tile_lines(const PanelLayout& p, std::size_t block_lines) {
 
 // Whether many lines go by 16-bit products.
 inline bool is_wide(const WgShape& s, int digits) {
-  return s.bits > Dot::kMostByteBits && s.sums_whole(digits);
+  return Dot::kTakesWords && s.sums_whole(digits);
 }
 
 inline std::size_t block_rows(const WgShape& s, int digits) {
@@ -55,7 +55,7 @@ void run_digits(const GemmWg& g, const void* staged, std::size_t m_begin, std::s
     thin<kBits, D>(g, staged, m_begin, rows, n_begin, n_end);
     return;
   }
-  if constexpr (D == 2 && kBits > Dot::kMostByteBits) {
+  if constexpr (D == 2 && Dot::kTakesWords) {
     if (is_wide(g.shape, D)) return by_chunks<WideWay, kBits, D>(g, staged, m_begin, rows, n_begin, n_end, scratch);
   }
   by_chunks<ThickWay<kBits, D>, kBits, D>(g, staged, m_begin, rows, n_begin, n_end, scratch);

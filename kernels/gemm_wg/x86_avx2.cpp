@@ -11,7 +11,8 @@ namespace ctk::kernels {
 namespace {
 
 struct Dot {
-  static constexpr int kMostBits = 6, kMostByteBits = 0;
+  static constexpr int kMostBits = 6;
+  static constexpr bool kTakesWords = true;
 
   static constexpr std::size_t quads(int bits) { return bits <= 4 ? 8 : bits == 5 ? 4 : 2; }
 

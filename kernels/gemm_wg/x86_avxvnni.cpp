@@ -9,7 +9,8 @@ namespace ctk::kernels {
 namespace {
 
 struct Dot {
-  static constexpr int kMostBits = 8, kMostByteBits = 8;
+  static constexpr int kMostBits = 8;
+  static constexpr bool kTakesWords = false;
 
   static constexpr std::size_t quads(int) { return ~std::size_t{0}; }
 
