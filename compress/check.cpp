@@ -40,13 +40,12 @@ Status predict_coding(Session& session) {
     for (const Tensor& input : sample.inputs) shapes.push_back(input.shape());
   }
   quantization::SchemeMap schemes;
-  const std::vector<QuantScheme> allowed = allowed_schemes(config);
   const auto told = session.report.skipped;
   CTK_TRY(const auto layers, session.target_layers(config.quantize->targets, config.quantize->ignore));
   session.report.skipped = told;
   for (const graph::Layer& layer : layers) {
     const bool is_table = config.quantize->targets.empty() && is_embedding_too(session.model.graph, layer);
-    for (const QuantScheme& scheme : allowed) {
+    for (const QuantScheme& scheme : allowed_schemes(config, session.model.graph.address(layer.node))) {
       if (is_table || !scheme.is_integer_weight()) continue;
       if (!quantization::infeasible_reason(session.model.graph, layer, scheme).empty()) continue;
       schemes[session.model.graph.address(layer.node)] = scheme;
@@ -81,7 +80,8 @@ Result<CheckReport> check_pipeline(const PipelineConfig& config, bool force) {
   report.macs = total_macs(model);
   for (graph::ValueId id : graph.inputs()) report.inputs.push_back(describe(graph, id));
   for (graph::ValueId id : graph.outputs()) report.outputs.push_back(describe(graph, id));
-  const bool has_schemes = config.search || (config.quantize && config.quantize->scheme);
+  const bool has_schemes =
+      config.search || (config.quantize && (config.quantize->scheme || !config.quantize->assignment.empty()));
   const std::vector<QuantScheme> schemes = has_schemes ? allowed_schemes(config) : std::vector<QuantScheme>{};
   for (graph::NodeId id : graph.order()) {
     const graph::Node& node = graph.node(id);

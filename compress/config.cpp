@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "compress/assignment.h"
 #include "compress/config_schema.h"
+#include "compress/summary.h"
 #include "compress/target.h"
 #include "core/file.h"
 #include "core/hash.h"
+#include "core/printable.h"
 
 namespace ctk::pipeline {
 namespace {
@@ -121,6 +124,7 @@ class Binder {
     const std::string at = "stages.quantize";
     set_text(at + ".method", quantize.method);
     if (const std::string* scheme = values_.get<std::string>(at + ".scheme")) quantize.scheme = *parse_scheme(*scheme);
+    set_path(at + ".assignment", quantize.assignment);
     if (const std::int64_t* bits = values_.get<std::int64_t>(at + ".bits")) {
       QuantScheme scheme{static_cast<int>(*bits), 8, Granularity::per_channel, 0};
       set<std::int64_t>(at + ".activation_bits", scheme.activation_bits);
@@ -239,6 +243,20 @@ Error joined(const std::vector<Problem>& problems) {
   return config_error(std::move(text));
 }
 
+// The schemes of stages.quantize.assignment. Whether the model has such layers is seen when it is read.
+Status read_assignment(PipelineConfig& config) {
+  if (!config.quantize || config.quantize->assignment.empty()) return {};
+  CTK_TRY(config.quantize->schemes, read_schemes(config.quantize->assignment));
+  for (const auto& [layer, scheme] : config.quantize->schemes) {
+    if (!scheme.is_integer_activation() || config.has_stage("calibrate")) continue;
+    return config_error(config.file_name +
+                        ": stages.quantize.assignment: expected a stage \"calibrate\" before schemes " +
+                        "with integer activations, found \"" + to_string(scheme) + "\" of \"" + printable(layer) +
+                        "\" in " + config.quantize->assignment + ". Add \"- calibrate: {method: mse}\"");
+  }
+  return {};
+}
+
 // What a device card allows: its schemes, and its threads where the file leaves them open.
 Status apply_target(PipelineConfig& config) {
   if (find_name(NameKind::target, config.target) != nullptr) return {};
@@ -246,6 +264,7 @@ Status apply_target(PipelineConfig& config) {
   if (config.threads == 0) config.threads = card.threads;
   std::vector<QuantScheme> wanted = config.search ? config.search->schemes : std::vector<QuantScheme>{};
   if (config.quantize && config.quantize->scheme) wanted.push_back(*config.quantize->scheme);
+  if (config.quantize && !config.quantize->schemes.empty()) wanted = allowed_schemes(config);
   for (const QuantScheme& scheme : wanted) {
     if (card.schemes.empty() || std::ranges::count(card.schemes, scheme) != 0) continue;
     return config_error(config.file_name + ": target: expected schemes that \"" + card.name +
@@ -317,6 +336,7 @@ Result<PipelineConfig> parse_config_text(const std::string& yaml_text, const std
   if (!values.problems.empty()) return joined(values.problems);
   PipelineConfig config = Binder(values, base_folder).run();
   config.file_name = file_name;
+  CTK_CHECK(read_assignment(config));
   CTK_CHECK(apply_target(config));
   return config;
 }

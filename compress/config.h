@@ -86,8 +86,10 @@ struct SearchConfig {
 };
 struct QuantizeConfig {
   std::string method = "rtn";
-  std::optional<QuantScheme> scheme;         // absent when a search chooses
-  std::vector<std::string> targets, ignore;  // patterns, see patterns.h; no targets = every layer
+  std::optional<QuantScheme> scheme;           // absent when a search chooses, or a file of schemes
+  std::string assignment;                      // that file (assignment.h); empty: none
+  std::map<std::string, QuantScheme> schemes;  // what it says, by layer; others stay float
+  std::vector<std::string> targets, ignore;    // patterns, see patterns.h; no targets = every layer
   bool bias_correction = false;
   bool reduce_range = false;  // 8-bit weights within -64..63
   double damp_percent = 1.0;

@@ -124,8 +124,14 @@ class Rules {
     if (has_stage("quantize")) {
       const bool is_spelled_out = values_.has("stages.quantize.bits") || values_.has("stages.quantize.group_size") ||
                                   values_.has("stages.quantize.activation_bits");
+      const bool has_file = values_.has("stages.quantize.assignment");
       const bool has_scheme = values_.has("stages.quantize.scheme");
-      if (has_scheme && is_spelled_out) {
+      if (has_file && (has_scheme || is_spelled_out || has_stage("search"))) {
+        problem("stages.quantize.assignment",
+                std::string("expected schemes from one place, found ") +
+                    (has_stage("search") ? "a stage \"search\"" : "a scheme for all layers") +
+                    " beside the file. Keep one.");
+      } else if (has_scheme && is_spelled_out) {
         problem("stages.quantize.scheme",
                 "expected either scheme or bits, activation_bits and group_size, found both. "
                 "Keep one.");
@@ -136,7 +142,8 @@ class Rules {
       } else if (has_stage("search") && (has_scheme || is_spelled_out)) {
         problem(has_scheme ? "stages.quantize.scheme" : "stages.quantize.bits",
                 "expected no scheme here, since \"search\" chooses it. Remove this key or the stage \"search\".");
-      } else if (!has_stage("search") && !has_scheme && !is_spelled_out && !has_problem_below("stages.quantize")) {
+      } else if (!has_stage("search") && !has_file && !has_scheme && !is_spelled_out &&
+                 !has_problem_below("stages.quantize")) {
         problem("stages.quantize", "expected a scheme, found none. Add \"scheme: w8a8_c\" or a stage \"search\".");
       }
       const std::int64_t* bits = values_.get<std::int64_t>("stages.quantize.activation_bits");

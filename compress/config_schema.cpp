@@ -192,6 +192,7 @@ const KeyRow kRows[] = {
     {"stages.quantize", section, 0, 0, "", {}, "", ""},
     {"stages.quantize.method", name, 0, 0, "rtn", NameKind::quantizer, "", "how codes are found"},
     {"stages.quantize.scheme", scheme, 0, 0, "", {}, "", "of every layer, when no search chooses"},
+    {"stages.quantize.assignment", path, 0, 0, "", {}, "", "schemes by layer: a search/assignment.json"},
     {"stages.quantize.bits", integer, 2, 8, "", {}, "", "of weights: scheme spelled out"},
     {"stages.quantize.activation_bits", integer, 8, 16, "", {}, "", "8, or 16 for float: scheme spelled out"},
     {"stages.quantize.group_size", integer, 1, 65536, "", {}, "", "inputs a weight scale covers: scheme spelled out"},

@@ -1,5 +1,6 @@
 #include "compress/prepare.h"
 
+#include "compress/assignment.h"
 #include "compress/model_tokenizer.h"
 #include "compress/output_folder.h"
 #include "compress/prune/importance.h"
@@ -155,9 +156,10 @@ Status require_layers(Session& session) {
   if (!config.has_stage("quantize") && !config.has_stage("search")) return {};
   const QuantizeConfig quantize = config.quantize.value_or(QuantizeConfig{});
   CTK_TRY(const std::vector<graph::Layer> layers, session.target_layers(quantize.targets, quantize.ignore));
+  CTK_CHECK(check_assignment(config, session.model.graph));
   std::vector<exporter::SkippedRow> rows = session.report.skipped;
   for (const graph::Layer& layer : layers) {
-    for (const QuantScheme& scheme : allowed_schemes(config)) {
+    for (const QuantScheme& scheme : allowed_schemes(config, session.model.graph.address(layer.node))) {
       const std::string reason = quantization::infeasible_reason(session.model.graph, layer, scheme);
       if (reason.empty()) return {};
       rows.push_back({session.model.graph.address(layer.node), session.model.graph.node(layer.node).op_type,

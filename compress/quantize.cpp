@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <iterator>
 
+#include "compress/assignment.h"
 #include "compress/contest.h"
 #include "compress/mapped_artifact.h"
 #include "compress/quantize/tune_blocks.h"
@@ -26,7 +27,7 @@ Status choose_schemes(Session& session) {
   const QuantizeConfig& config = *session.config.quantize;
   const std::vector<exporter::SkippedRow> told = session.report.skipped;  // what search found out about schemes
   CTK_TRY(const std::vector<graph::Layer> layers, session.target_layers(config.targets, config.ignore));
-  if (!config.scheme) {
+  if (config.assignment.empty() && !config.scheme) {
     std::vector<exporter::SkippedRow>& skipped = session.report.skipped;
     std::ranges::copy_if(told, std::back_inserter(skipped), [&skipped](const exporter::SkippedRow& row) {
       return std::ranges::none_of(skipped, [&row](const exporter::SkippedRow& other) { return row == other; });
@@ -52,6 +53,7 @@ Status choose_schemes(Session& session) {
       }
     }
   }
+  if (!config.assignment.empty()) CTK_CHECK(take_assignment(session, layers));
   if (session.schemes.empty()) {
     return no_layer_error(session, session.report.skipped);
   }
@@ -334,9 +336,11 @@ std::int64_t quantize_work(const Session& session) {
 
 Status run_quantize(Session& session, bool& cached) {
   CTK_CHECK(choose_schemes(session));
-  if (session.config.quantize->scheme) session.finalists.clear();
+  const bool has_file = !session.config.quantize->assignment.empty();
+  if (session.config.quantize->scheme || has_file) session.finalists.clear();
   if (session.finalists.empty())
-    session.finalists.push_back({session.schemes, session.reasons, "the scheme asked for", {}, {}});
+    session.finalists.push_back(
+        {session.schemes, session.reasons, has_file ? "the assignment asked for" : "the scheme asked for", {}, {}});
   const std::size_t asked = session.finalists.size();
   std::vector<std::string> extra{session.config.fingerprint_of({"stages.search.corrections"})};
   for (const Finalist& finalist : session.finalists) {

@@ -27,8 +27,9 @@ Result<graph::Graph> assigned_network(Session& session) {
   CTK_TRY(const std::vector<graph::Layer> layers, session.target_layers(quantize->targets, quantize->ignore));
   quantization::SchemeMap schemes;
   for (const graph::Layer& layer : layers) {
-    if (quantization::infeasible_reason(session.model.graph, layer, *quantize->scheme).empty())
-      schemes[session.model.graph.address(layer.node)] = *quantize->scheme;
+    const std::string address = session.model.graph.address(layer.node);
+    const QuantScheme scheme = allowed_schemes(session.config, address)[0];
+    if (quantization::infeasible_reason(session.model.graph, layer, scheme).empty()) schemes[address] = scheme;
   }
   graph::Graph graph = session.model.graph.clone();
   CTK_TRY(const auto applied,
@@ -42,11 +43,12 @@ Status require_assigned(Session& session) {
   CTK_TRY(const graph::Graph network, assigned_network(session));
   const auto hold = [&](const char* name, const char* unit, double limit, double found, const char* what) -> Status {
     if (found <= limit * (1 + 1e-9)) return {};
-    return Error{ErrorCode::budget_infeasible, config.file_name + ": budget." + name + ": expected at most " +
-                                                   search::format_amount(limit, unit) + ", found " +
-                                                   search::format_amount(found, unit) + " with every layer at " +
-                                                   to_string(*config.quantize->scheme) + " (" + what +
-                                                   "). Raise the budget, or let a stage \"search\" choose"};
+    return Error{ErrorCode::budget_infeasible,
+                 config.file_name + ": budget." + name + ": expected at most " + search::format_amount(limit, unit) +
+                     ", found " + search::format_amount(found, unit) + " with every layer " +
+                     (config.quantize->scheme ? "at " + to_string(*config.quantize->scheme)
+                                              : "as " + config.quantize->assignment + " says") +
+                     " (" + what + "). Raise the budget, or let a stage \"search\" choose"};
   };
   if (config.budget.bits)
     CTK_CHECK(hold("bits", "bits", config.budget.bits->value, average_bits(network),
@@ -117,7 +119,8 @@ Status require_reachable(Session& session, bool with_times, const std::string& o
   const BudgetConfig& budget = config.budget;
   if (!config.search) {
     CTK_CHECK(require_reachable_size(session));
-    if (config.quantize && config.quantize->scheme) return require_assigned(session);
+    if (config.quantize && (config.quantize->scheme || !config.quantize->assignment.empty()))
+      return require_assigned(session);
     return {};
   }
   const bool has_phase = budget.latency_decode || budget.latency_prefill;

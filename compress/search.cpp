@@ -2,9 +2,10 @@
 //
 // Bytes: what the written file grows by when the layer alone takes the scheme, asked from the exporter. Times: the
 // layer's step in a network that has this scheme everywhere, measured interleaved on this machine. Peak memory: the
-// layer's packed weights in that network, with buffers as a fixed part. All are sums over layers; what they miss (notes
-// shared by neighbours, conversions at borders, buffers) is found by building the answer, and the programme is solved
-// again with the difference as a fixed cost until the built network keeps the limits.
+// layer's packed weights in that network, with buffers as a fixed part. All are sums over layers, with conversions
+// between neighbours as edges (search_borders.h); what they miss (notes shared by neighbours, buffers) is found by
+// building the answer, and the programme is solved again with the difference as a fixed cost until the built network
+// keeps the limits.
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include <limits>
 #include <set>
 
+#include "compress/search_borders.h"
 #include "compress/search_build.h"
 #include "compress/search_files.h"
 #include "compress/search_front.h"
@@ -47,6 +49,7 @@ Result<std::vector<UniformRun>> measure_runs(const Session& session, Table& tabl
     fill_peak(runs, table);
     CTK_CHECK(fill_times(runs, table));
     CTK_CHECK(fill_baseline(session, table));
+    CTK_CHECK(fill_borders(session, runs[0], table));
   }
   if (running.phases) CTK_CHECK(fill_phases(session, runs, table));
   return runs;

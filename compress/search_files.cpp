@@ -6,6 +6,7 @@
 #include <limits>
 #include <set>
 
+#include "compress/assignment.h"
 #include "compress/loss_correction.h"
 #include "compress/nearest_key.h"
 #include "core/file.h"
@@ -195,6 +196,12 @@ json to_json(const SavedSearch& saved) {
   if (!saved.cpu.empty()) {
     files["times"] = {
         {"cpu", saved.cpu}, {"fixed_us", saved.table.base_us}, {"layers", times_of(saved.table.latency_us)}};
+    for (const Border& border : saved.table.borders) {
+      files["times"]["borders"].push_back({{"first", border.first},
+                                           {"second", border.second},
+                                           {"to_floats_us", border.to_floats_us},
+                                           {"to_codes_us", border.to_codes_us}});
+    }
     if (!saved.table.decode.us.empty()) {
       files["times"]["decode"] = phase_json(saved.table.decode);
       files["times"]["prefill"] = phase_json(saved.table.prefill);
@@ -271,6 +278,8 @@ Result<SavedSearch> read_search_files(const std::string& folder, std::vector<std
         }
       };
       read_times(times.at("layers"), table.latency_us);
+      for (const json& row : times.value("borders", json::array()))
+        table.borders.push_back({row.at("first"), row.at("second"), row.at("to_floats_us"), row.at("to_codes_us")});
       const std::pair<const char*, PhaseCosts*> phases[] = {{"decode", &table.decode}, {"prefill", &table.prefill}};
       for (const auto& [name, costs] : phases) {
         if (!times.contains(name)) continue;
@@ -288,19 +297,17 @@ Result<SavedSearch> read_search_files(const std::string& folder, std::vector<std
 }
 
 Result<std::vector<std::size_t>> read_assignment(const std::string& path, Table& table) {
-  CTK_TRY(const json file, read_json(path, "an assignment of schemes to layers"));
-  if (!file.is_object()) return damaged(path, "expected {\"layer\": \"scheme\"}, found " + file.dump(), "Correct it");
+  CTK_TRY(const auto schemes, read_schemes(path));
   const std::set<std::string> known = layers_of(table);
-  for (const auto& [layer, scheme] : file.items()) {
+  for (const auto& [layer, scheme] : schemes) {
     if (!known.contains(layer)) return unknown_layer(path, layer, known);
-    if (!scheme.is_string())
-      return damaged(path, in_quotes(layer) + ": expected a scheme, found " + scheme.dump(), "Correct it");
   }
   std::vector<std::size_t> choices;
   for (Group& group : table.groups) {
     std::optional<std::string> wanted;
     for (const std::string& layer : group.layers) {
-      const std::string scheme = file.value(layer, to_string(QuantScheme{}));
+      const auto named = schemes.find(layer);
+      const std::string scheme = to_string(named == schemes.end() ? QuantScheme{} : named->second);
       if (wanted && *wanted != scheme)
         return damaged(path,
                        in_quotes(layer) + ": expected " + *wanted + ", since it must " + group.tie + " with " +

@@ -9,6 +9,28 @@
 namespace ctk::pipeline::search_table {
 namespace {
 
+// Every pair of choices of two groups that changes between codes and floats costs what the border takes.
+std::optional<search::Edge> edge_of(const search::Problem& problem, const Table& table, const Border& border) {
+  const auto place = [&](const std::string& layer) {
+    return std::ranges::find(problem.items, layer, &search::Item::name) - problem.items.begin();
+  };
+  const auto a = static_cast<std::size_t>(place(border.first)), b = static_cast<std::size_t>(place(border.second));
+  if (a == problem.items.size() || b == problem.items.size()) return std::nullopt;  // an edit took the layer away
+  search::Edge edge{a, b, {}};
+  for (std::size_t i = 0; i < table.groups[a].choices.size(); ++i) {
+    for (std::size_t j = 0; j < table.groups[b].choices.size(); ++j) {
+      const bool from_codes = table.groups[a].choices[i].is_integer_activation();
+      const double us = from_codes ? border.to_floats_us : border.to_codes_us;
+      if (from_codes == table.groups[b].choices[j].is_integer_activation() || us <= 0) continue;
+      std::vector<double> costs(std::size(kBudgets));
+      costs[*find_budget("latency")] = us;
+      edge.terms.push_back({i, j, 0, std::move(costs)});
+    }
+  }
+  if (edge.terms.empty()) return std::nullopt;
+  return edge;
+}
+
 std::string digits(double value) {
   char text[40];
   std::snprintf(text, sizeof text, "%.4g", value);
@@ -71,6 +93,9 @@ search::Problem make_problem(const Table& table, const Limits& limit, const Limi
     const auto second = place_of(problem, pair.second, pair.second_scheme);
     if (!first || !second) continue;  // a choice that an edit took away
     problem.edges.push_back({first->first, second->first, {{first->second, second->second, pair.loss(), {}}}});
+  }
+  for (const Border& border : table.borders) {
+    if (auto edge = edge_of(problem, table, border)) problem.edges.push_back(std::move(*edge));
   }
   return problem;
 }

@@ -29,6 +29,13 @@ struct PairLoss {
   double loss() const { return together - sum; }
 };
 
+// What going from one group to the next takes where one computes on codes and the other on floats; groups by their
+// first layer. Once from `first` on codes to `second` on floats, once the other way.
+struct Border {
+  std::string first, second;
+  double to_floats_us = 0, to_codes_us = 0;
+};
+
 // Of a language model: reading one token behind a text, and reading that text.
 struct PhaseCosts {
   Costs us;                              // by (layer, scheme)
@@ -39,6 +46,7 @@ struct PhaseCosts {
 struct Table {
   std::vector<Group> groups;
   std::vector<PairLoss> pairs;
+  std::vector<Border> borders;
   PhaseCosts decode, prefill;
   Costs loss, bytes, latency_us, packed;  // packed: bytes of weights in kernel layout
   Costs loss_error;                       // standard errors of the losses

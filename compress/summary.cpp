@@ -65,7 +65,20 @@ std::size_t coded_bytes(const graph::Layer& layer, std::size_t count, const Quan
 std::vector<QuantScheme> allowed_schemes(const PipelineConfig& config) {
   if (config.search) return config.search->schemes;
   if (config.quantize && config.quantize->scheme) return {*config.quantize->scheme};
-  return {QuantScheme{}};
+  std::vector<QuantScheme> schemes;
+  if (config.quantize) {
+    for (const auto& [layer, scheme] : config.quantize->schemes) {
+      if (std::ranges::find(schemes, scheme) == schemes.end()) schemes.push_back(scheme);
+    }
+  }
+  if (schemes.empty()) schemes.push_back({});
+  return schemes;
+}
+
+std::vector<QuantScheme> allowed_schemes(const PipelineConfig& config, const std::string& layer) {
+  if (!config.quantize || config.quantize->assignment.empty()) return allowed_schemes(config);
+  const auto found = config.quantize->schemes.find(layer);
+  return {found == config.quantize->schemes.end() ? QuantScheme{} : found->second};
 }
 
 Result<ReachableSize> reachable_size(const PipelineConfig& config, const LoadedModel& model) {
@@ -90,7 +103,7 @@ Result<ReachableSize> reachable_size(const PipelineConfig& config, const LoadedM
       return coded_bytes(layer, count, scheme) + (is_copy ? 4 * count : 0);
     };
     std::optional<QuantScheme> smallest, largest;
-    for (const QuantScheme& scheme : is_free[i] ? allowed_schemes(config) : std::vector<QuantScheme>{}) {
+    for (const QuantScheme& scheme : is_free[i] ? allowed_schemes(config, address) : std::vector<QuantScheme>{}) {
       if (!quantization::infeasible_reason(model.graph, layer, scheme).empty()) continue;
       if (!smallest || bytes_at(scheme) < bytes_at(*smallest)) smallest = scheme;
       if (!largest || bytes_at(scheme) > bytes_at(*largest)) largest = scheme;

@@ -9,6 +9,8 @@ namespace ctk::pipeline {
 std::size_t coded_bytes(const graph::Layer& layer, std::size_t count, const QuantScheme& scheme);
 // The schemes that the stages allow a layer to take.
 std::vector<QuantScheme> allowed_schemes(const PipelineConfig& config);
+// The same of one layer, which an assignment may tell apart.
+std::vector<QuantScheme> allowed_schemes(const PipelineConfig& config, const std::string& layer);
 // Smallest file any allowed assignment can reach, by layer; schemes limited to what the stages allow, layers that
 // `targets` and `ignore` leave out stay float.
 struct ReachableSize {

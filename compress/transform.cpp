@@ -4,6 +4,7 @@
 
 #include "compress/contest.h"
 #include "compress/network_stage.h"
+#include "compress/summary.h"
 #include "compress/transform/methods.h"
 #include "graph/layer.h"
 
@@ -22,12 +23,6 @@ exporter::Figure figure_of(const json& value) {
 // The scheme each layer is judged by: quantize's own, or the fewest bits the search may give it.
 Result<quantization::SchemeMap> judged_schemes(Session& session) {
   const QuantizeConfig& config = *session.config.quantize;
-  std::vector<QuantScheme> choices;
-  if (config.scheme)
-    choices = {*config.scheme};
-  else if (session.config.search)
-    choices = session.config.search->schemes;
-  std::ranges::stable_sort(choices, {}, [](const QuantScheme& scheme) { return scheme.weight_bits; });
   const graph::Graph& graph = session.model.graph;
   CTK_TRY(const auto layers, session.target_layers(config.targets, config.ignore));
   quantization::SchemeMap schemes;
@@ -35,6 +30,8 @@ Result<quantization::SchemeMap> judged_schemes(Session& session) {
     const bool is_embedding = std::ranges::any_of(graph.value(layer.weight).consumers, [&](graph::NodeId reader) {
       return graph.node(reader).op == graph::Op::Gather;
     });
+    std::vector<QuantScheme> choices = allowed_schemes(session.config, graph.address(layer.node));
+    std::ranges::stable_sort(choices, {}, [](const QuantScheme& scheme) { return scheme.weight_bits; });
     for (const QuantScheme& scheme : choices) {
       if (!scheme.is_integer_weight() || (is_embedding && !scheme.is_integer_activation())) continue;
       if (!quantization::infeasible_reason(graph, layer, scheme).empty()) continue;

@@ -255,6 +255,34 @@ TEST(SearchPlan, PhasesAreBudgetsOfTheirOwn) {
   EXPECT_FALSE(has_costs(table, *find_budget("latency")));
 }
 
+TEST(SearchPlan, GoingBetweenCodesAndFloatsCostsTime) {
+  // b and c take 20 us on codes and 25 with float activations, where they lose nothing; a has to be on codes.
+  Table table;
+  for (const char* layer : {"a", "b", "c"}) {
+    table.groups.push_back({{layer}, {scheme("w8a8_c"), scheme("w8a16_c")}, ""});
+    table.loss[{layer, "w8a8_c"}] = 1;
+    table.latency_us[{layer, "w8a8_c"}] = 20;
+    table.latency_us[{layer, "w8a16_c"}] = 25;
+  }
+  table.groups[0].choices.pop_back();
+  Limits limit = kNoLimits;
+  limit.latency = 65;
+  // One of b and c may be in floats, for all that layers tell; the first found wins.
+  const search::Assignment free = search::solve_brute_force(make_problem(table, limit, {})).value();
+  EXPECT_EQ(free.costs[1], 65);
+  EXPECT_EQ(free.loss, 2);
+  // Behind a on codes, floats cost 3 us, back again 4: neither b (72) nor c (68) has the room.
+  table.borders = {{"a", "b", 3, 2}, {"b", "c", 3, 4}};
+  EXPECT_EQ(search::solve_brute_force(make_problem(table, limit, {}))->loss, 3);
+  limit.latency = 68;
+  const search::Assignment best = search::solve_brute_force(make_problem(table, limit, {})).value();
+  EXPECT_EQ(best.costs[1], 68);
+  EXPECT_EQ(to_schemes(table, best).at("c"), scheme("w8a16_c"));
+  // All in floats behind a: one border, 20 + 3 + 25 + 25.
+  limit.latency = 73;
+  EXPECT_EQ(search::solve_brute_force(make_problem(table, limit, {}))->loss, 1);
+}
+
 TEST(LossCorrection, GainsOfCodedLayersStandForTheOthers) {
   Table table = three_layers();
   // a was coded at 4 bits and kept a fifth of its loss; b at 8 bits a half; c is not known: the mean, 0.35.

@@ -101,6 +101,46 @@ def test_an_edited_assignment_is_priced(folder, compress_run, tmp_path):
     assert refused.code == INPUT and "nowhere" in refused.err
 
 
+def test_an_edited_assignment_is_run(folder, compress_run, job, tmp_path):
+    file = tmp_path / "assignment.json"
+    schemes = json.loads((folder / "search" / "assignment.json").read_text())
+    edited = dict.fromkeys(schemes, "w4a8_c")
+    first = next(iter(edited))
+    del edited[first]
+    file.write_text(json.dumps(edited))
+
+    def run(**stages):
+        wanted = [{"calibrate": {}}, {"quantize": {"method": "rtn", "assignment": str(file), **stages}}, {"export": {"formats": ["bundle"]}}, {"validate": {}}]
+        job.pipeline(calibrate={"samples": 16}, evaluate={"skip": 40}, stages=wanted, threads=1)
+        return job.run()
+
+    done = run()
+    assert done.code == 0, done.err
+    layers = {layer["name"]: layer for layer in json.loads((job.output / "report.json").read_text())["layers"]}
+    assert {name: layer["scheme"] for name, layer in layers.items()} == {**edited, first: "fp32"}
+    assert all(layers[name]["weight_bits"] < 32 for name in edited)
+    assert run(scheme="w8a8_c").code == CONFIG
+    for text, words in [({"nowhere": "w8a8_c"}, "nowhere"), ({first: "w9"}, first), ({first: 4}, first), ([], "array")]:
+        file.write_text(json.dumps(text))
+        refused = run()
+        assert refused.code == INPUT and words in refused.err and str(file) in refused.err
+
+
+def test_changes_of_precision_have_a_price(folder, compress_run):
+    borders = json.loads((folder / "search" / "times.json").read_text())["borders"]
+    schemes = json.loads((folder / "search" / "assignment.json").read_text())
+    assert borders and all(border["first"] in schemes and border["second"] in schemes for border in borders)
+    assert all(0 <= border[key] < 1e5 for border in borders for key in ("to_floats_us", "to_codes_us"))
+
+    def dear(times):
+        times["borders"] = [{"first": a, "second": b, "to_floats_us": 1e6, "to_codes_us": 1e6} for a, b in zip(schemes, list(schemes)[1:])]
+
+    edit(folder, "search/times.json", dear)
+    # With less than one change allowed, neighbours are all on codes or all on floats.
+    again = json.loads(search(compress_run, folder, "--budget", "size=60 %", "latency=900 ms", "--json").out)
+    assert len({"a8" in scheme for scheme in again["assignment"].values()}) == 1
+
+
 def test_times_of_another_processor_are_named(folder, compress_run):
     edit(folder, "search/times.json", lambda file: file.update(cpu="Abacus 3000"))
     assert search(compress_run, folder, "--budget", "size=60 %").code == 0  # times do not matter there
