@@ -73,6 +73,7 @@ Status bench_model(const BenchOptions& options, const std::function<void(const B
                static_cast<std::int64_t>(executor->packed_bytes()),
                2 * macs};
   row.p95_us = whole[0].p95_us;
+  row.cpu_cycles = whole[0].median_cycles;
   emit(row);
   if (!options.layers) return {};
   CTK_TRY(const auto steps, runtime::measure_steps(turn, measure));

@@ -34,6 +34,7 @@ struct BenchRow {
   std::optional<kernels::npu::Counts> counts = std::nullopt;  // of a simulated npu; times are these cycles
   std::string reason = {};                                    // why a step is not on the npu
   double p95_us = 0;                                          // 0: not taken
+  double cpu_cycles = 0;                                      // of the calling thread, the median; 0: not counted
 };
 
 // Calls `emit` for each row as it is done. Errors: config (unknown suite; lists the known), input.

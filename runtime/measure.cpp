@@ -4,6 +4,8 @@
 #include <chrono>
 #include <cmath>
 
+#include "core/cycle_counter.h"
+
 namespace ctk::runtime {
 namespace {
 
@@ -48,18 +50,23 @@ double median_of(std::vector<double> values) {
 Result<std::vector<LatencyFigure>> measure_interleaved(std::span<CpuExecutor* const> executors,
                                                        const MeasureOptions& options) {
   CTK_TRY(const std::size_t rounds, round_count(executors, options));
-  std::vector<std::vector<double>> times(executors.size());
+  std::vector<std::vector<double>> times(executors.size()), cycles(executors.size());
+  const auto counter = CycleCounter::open();
   for (std::size_t r = 0; r < rounds; ++r) {
     for (std::size_t e = 0; e < executors.size(); ++e) {
       executors[e]->restore_inputs();
+      const std::uint64_t count = counter ? counter->read() : 0;
       const auto start = Clock::now();
       CTK_CHECK(executors[e]->run_steps());
       times[e].push_back(microseconds(start, Clock::now()));
+      if (counter) cycles[e].push_back(static_cast<double>(counter->read() - count));
     }
   }
   std::vector<LatencyFigure> figures;
-  for (const std::vector<double>& t : times) {
-    figures.push_back({median_of(t), percentile_of(t, 95), *std::min_element(t.begin(), t.end()), t.size()});
+  for (std::size_t e = 0; e < executors.size(); ++e) {
+    const std::vector<double>& t = times[e];
+    figures.push_back({median_of(t), percentile_of(t, 95), *std::min_element(t.begin(), t.end()), t.size(),
+                       median_of(std::move(cycles[e]))});
   }
   return figures;
 }

@@ -14,6 +14,7 @@ namespace ctk::runtime {
 struct LatencyFigure {
   double median_us = 0, p95_us = 0, least_us = 0;
   std::size_t runs = 0;
+  double median_cycles = 0;  // of the calling thread (core/cycle_counter.h); 0: nothing counts them
 };
 
 struct MeasureOptions {

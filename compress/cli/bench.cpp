@@ -36,6 +36,7 @@ nlohmann::ordered_json row_json(const pipeline::BenchRow& row,
     json["bytes_out"] = c.bytes_out;
   }
   if (row.p95_us > 0) json["p95_us"] = row.p95_us;
+  if (row.cpu_cycles > 0) json["cpu_cycles"] = row.cpu_cycles;
   if (!row.reason.empty()) json["reason"] = row.reason;
   if (row.rss_mb > 0) {
     json["base_mb"] = row.base_mb;
