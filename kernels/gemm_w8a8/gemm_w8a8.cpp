@@ -14,9 +14,10 @@ std::size_t round_up(std::size_t value, std::size_t step) {
 }
 
 // A block of staged rows stays in the second-level cache while the panels of weights pass by; a tile of them and a
-// panel share the first.
-constexpr std::size_t kBlockBytes = 64 << 10;
-constexpr std::size_t kMostRows = 192;
+// panel share the first. All weights pass by once a block, from memory where they are large: long rows get more of the
+// cache, so that there are not too few of them for that.
+constexpr std::size_t kBlockBytes = 64 << 10, kMostBlockBytes = 256 << 10;
+constexpr std::size_t kLeastRows = 24, kMostRows = 192;
 
 // Rows a multiple of 512 bytes apart fall on the same few cache sets: read side by side, they evict each other.
 bool collides(std::size_t pitch) {
@@ -34,7 +35,8 @@ std::size_t staged_pitch(const GemmIntRow& row, std::size_t k) {
 }
 
 std::size_t block_rows(const GemmIntRow& row, std::size_t k) {
-  const std::size_t fitting = kBlockBytes / std::max<std::size_t>(staged_pitch(row, k), 1);
+  const std::size_t pitch = std::max<std::size_t>(staged_pitch(row, k), 1);
+  const std::size_t fitting = std::max(kBlockBytes / pitch, std::min(kLeastRows, kMostBlockBytes / pitch));
   return std::clamp(fitting / row.m_step, std::size_t{1}, std::max(kMostRows / row.m_step, std::size_t{1})) *
          row.m_step;
 }
