@@ -4,7 +4,7 @@ Usage: python tests/bench/bits_or_time.py PIPELINE.yaml OUTPUT [--threads 1] [--
 The pipeline needs the stages calibrate, sensitivity and search. One run scores and times. For losses between the least
 and the most on its front, the programme is solved twice from the files: the fewest average bits within the loss, and the
 least time within it. Both assignments are coded and their bundles timed by `compress bench` in turn (median of the
-rounds' medians). A line each: the loss allowed, bits, time predicted and measured, KL of the test split.
+rounds' medians). A line each: the loss allowed, bits, time predicted and measured, metric and KL of the test split.
 """
 
 import argparse
@@ -77,7 +77,8 @@ def main():
         times = {aim: statistics.median(one["us"]) for aim, one in found.items()}
         line = {"loss": loss, "saved": 1 - times["latency"] / times["bits"]}
         for aim, one in found.items():
-            line[aim] = {"cost": one["answer"]["cost"], "measured_us": times[aim], "kl": one["report"]["output"].get("kl")}
+            predicted = {row["name"]: row["predicted"] for row in one["answer"]["budget"]}
+            line[aim] = {"bits": predicted["bits"], "predicted_us": predicted["latency"], "measured_us": times[aim], "metric": one["report"]["metric"]["final"], "check": one["report"]["checks"][0]["result"]}
         print(json.dumps(line), flush=True)
 
 
