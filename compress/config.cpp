@@ -297,7 +297,8 @@ bool PipelineConfig::has_stage(std::string_view name) const {
 }
 
 bool PipelineConfig::changes_network() const {
-  return has_stage("distill") || has_stage("prune") || has_stage("finetune") || has_stage("transform");
+  return has_stage("distill") || has_stage("prune") || has_stage("finetune") || has_stage("early_exit") ||
+         has_stage("transform");
 }
 
 bool PipelineConfig::compares_on_select() const {

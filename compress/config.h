@@ -137,7 +137,7 @@ struct PipelineConfig {
   std::map<std::string, std::string> canonical;
 
   bool has_stage(std::string_view name) const;
-  // Some stage changes the float network itself: distill, prune, finetune or transform.
+  // Some stage changes the float network itself: distill, prune, finetune, early_exit or transform.
   bool changes_network() const;
   // Some stage holds networks against each other on the select split.
   bool compares_on_select() const;

@@ -52,11 +52,11 @@ class Rules {
       const auto known = names(NameKind::stage);
       const std::size_t rank = static_cast<std::size_t>(find_name(NameKind::stage, name) - known.data());
       if (rank < latest) {
-        problem("stages." + name,
-                "expected \"" + name + "\" before \"" + latest_name +
-                    "\", found it after. "
-                    "The order is distill, prune, finetune, transform, calibrate, sensitivity, search, quantize, "
-                    "qat, export, validate.");
+        problem("stages." + name, "expected \"" + name + "\" before \"" + latest_name +
+                                      "\", found it after. "
+                                      "The order is distill, prune, finetune, early_exit, transform, calibrate, "
+                                      "sensitivity, search, quantize, "
+                                      "qat, export, validate.");
       } else {
         latest = rank;
         latest_name = name;
@@ -91,14 +91,15 @@ class Rules {
     const std::int64_t* finalists = values_.get<std::int64_t>("stages.search.finalists");
     const std::int64_t* corrections = values_.get<std::int64_t>("stages.search.corrections");
     if ((finalists != nullptr && *finalists > 1) || (corrections != nullptr && *corrections > 0)) return;
-    for (const char* stage : {"distill", "prune", "finetune", "transform", "qat"}) {
+    for (const char* stage : {"distill", "prune", "finetune", "early_exit", "transform", "qat"}) {
       if (has_stage(stage)) return;
     }
     const std::string* method = values_.get<std::string>("stages.quantize.method");
     if (method != nullptr && quantization::needs_inputs(*method)) return;
     if (has_stage("quantize") && values_.has("budget.metric_drop")) return;  // the floor is held on it
     problem("data.select",
-            "expected a stage that compares on it (distill, prune, finetune, transform, qat, search with finalists "
+            "expected a stage that compares on it (distill, prune, finetune, early_exit, transform, qat, search with "
+            "finalists "
             "above 1 or corrections, "
             "quantize by a method that looks at inputs or beside budget.metric_drop), "
             "found none. Remove this split.");
@@ -114,7 +115,7 @@ class Rules {
     const bool corrects = rank != nullptr && *rank > 0;
     if (corrects || (method != nullptr && quantization::needs_inputs(*method)))
       need_data("quantize", "calibrate", true);
-    for (const char* stage : {"distill", "finetune", "qat"}) {
+    for (const char* stage : {"distill", "finetune", "early_exit", "qat"}) {
       if (find_row(std::string("stages.") + stage)->needs.empty()) need_data(stage, "train", false);
     }
   }

@@ -131,6 +131,17 @@ const KeyRow kRows[] = {
 
     {"stages.finetune", section, 0, 0, "", {}, "", "train the model on data.train"},
 
+    {"stages.early_exit", section, 0, 0, "", {}, "", "heads at which sure samples leave"},
+    {"stages.early_exit.at", text_list, 0, 0, "", {}, "", "values or nodes that get a head; default: auto, by blocks"},
+    {"stages.early_exit.every", integer, 1, 1e6, "", {}, "", "a head behind each so many blocks"},
+    {"stages.early_exit.max_drop", drop, 0, 0, "!", {}, "", "how much worse the metric may get on the select split"},
+    {"stages.early_exit.on_refusal", text, 0, 0, "stop", {}, "", "stop, or continue with the network as it was"},
+    {"stages.early_exit.epochs", integer, 1, 1e6, "20", {}, "", "passes over data.train, for each head"},
+    {"stages.early_exit.batch_size", integer, 1, 1e6, "128", {}, "", "samples a gradient is the mean of"},
+    {"stages.early_exit.learning_rate", number, kAboveZero, 1e3, "0.01", {}, "", "of Adam, at its highest"},
+    {"stages.early_exit.temperature", number, kAboveZero, 1e6, "2", {}, "", "divides the logits of network and head"},
+    {"stages.early_exit.alpha", number, 0, 1, "0.5", {}, "", "weight of the network's outputs against the labels"},
+
     {"stages.transform", section, 0, 0, "", {}, "", ""},
     {"stages.transform.methods", name_list, 0, 0, "!", NameKind::transform, "",
      "in this order; one that makes the coded network worse on the select split is dropped"},
@@ -342,48 +353,6 @@ const KeyRow* find_row(std::string_view path) {
     if (matches(row.path, path)) return &row;
   }
   return nullptr;
-}
-
-std::string_view title_of(ValueKind kind) {
-  switch (kind) {
-    case section:
-      return "a map of keys";
-    case stage_list:
-      return "a list of stages";
-    case text:
-      return "a word";
-    case path:
-      return "a path";
-    case boolean:
-      return "true or false";
-    case integer:
-      return "an integer";
-    case number:
-      return "a number";
-    case size:
-      return "a size like \"60 kB\" or a share like \"20 %\"";
-    case latency:
-      return "a time like \"0.20 ms\" or a share like \"60 %\"";
-    case drop:
-      return "a drop like \"1.0 pt\" or \"1 %\"";
-    case name:
-      return "a name";
-    case name_list:
-      return "a list of names";
-    case scheme:
-      return "a scheme like \"w8a8_c\"";
-    case scheme_list:
-      return "a list of schemes like [w8a8_c, fp16]";
-    case text_list:
-      return "a list of words";
-    case number_list:
-      return "a list of numbers";
-    case text_map:
-      return "a map of words";
-    case target:
-      return "cpu or the path of a device card";
-  }
-  return "a value";
 }
 
 }  // namespace ctk::pipeline

@@ -1,6 +1,7 @@
 // The export stage: every format the file asks for, each whole or not at all, with its hash in the report.
 #include <filesystem>
 
+#include "compress/early_exit/stage.h"
 #include "compress/exported_files.h"
 #include "compress/output_folder.h"
 #include "compress/session.h"
@@ -26,6 +27,7 @@ Status run_export(Session& session, bool& cached) {
     session.report.files.insert(session.report.files.end(), rows.begin(), rows.end());
     session.advance(static_cast<std::int64_t>(session.report.files.size()));
   }
+  CTK_CHECK(export_early_exit(session));
   session.fingerprint = stage_fingerprint(session, "export", {});
   return {};
 }

@@ -16,6 +16,7 @@ constexpr NameRow kStages[] = {
     {"distill", "", "train the model towards a teacher's outputs"},
     {"prune", "", "remove channels, with what is coupled to them"},
     {"finetune", "", "train the model on data.train"},
+    {"early_exit", "", "give sure samples an earlier way out"},
     {"transform", "", "make the network easier to code without changing its function"},
     {"calibrate", "", "watch the range of every activation on data.calibrate"},
     {"sensitivity", "", "measure the loss of each layer under each scheme on data.score"},

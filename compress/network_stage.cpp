@@ -82,7 +82,7 @@ void state(Session& session, const json& row) {
 
 // Nothing to say when met; the verdict's words when not.
 Result<std::string> refusal(std::string_view stage, const GateConfig& gate, const json& row) {
-  const std::string key = "stages." + std::string(stage) + ".gate.metric_drop";
+  const std::string key = "stages." + std::string(stage) + (stage == "early_exit" ? ".max_drop" : ".gate.metric_drop");
   if (!row.contains("metric")) {
     return input_error(key + ": expected a select split to hold it on, found none. Give data.select, or a data.train " +
                        "with samples to spare");
@@ -99,7 +99,8 @@ Result<std::string> refusal(std::string_view stage, const GateConfig& gate, cons
 bool is_last_change(const Session& session, std::string_view stage) {
   std::string last;
   for (const std::string& name : session.config.stages) {
-    if (name == "distill" || name == "prune" || name == "finetune" || name == "transform") last = name;
+    if (name == "distill" || name == "prune" || name == "finetune" || name == "early_exit" || name == "transform")
+      last = name;
   }
   return last == stage;
 }

@@ -12,6 +12,7 @@
 #include <set>
 #include <string_view>
 
+#include "compress/early_exit/stage.h"
 #include "core/file.h"
 #include "export/formats.h"
 
@@ -54,6 +55,7 @@ std::vector<std::string> written_files(const PipelineConfig& config) {
   for (const std::string_view name : kReportFiles)
     if (name != kScoresFile || config.has_stage("sensitivity")) names.emplace_back(name);
   if (!config.exports) return names;
+  if (config.has_stage("early_exit")) add_early_exit_names(config.exports->formats, names);
   for (const std::string& name : config.exports->formats) {
     if (const auto format = exporter::find_format(name)) add_names(**format, names);
   }

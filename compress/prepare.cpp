@@ -1,6 +1,7 @@
 #include "compress/prepare.h"
 
 #include "compress/assignment.h"
+#include "compress/early_exit/stage.h"
 #include "compress/model_tokenizer.h"
 #include "compress/output_folder.h"
 #include "compress/prune/importance.h"
@@ -210,6 +211,7 @@ Status prepare(Session& session) {
   CTK_CHECK(require_training(session));
   CTK_CHECK(require_layers(session));
   CTK_CHECK(prepare_prune(session));
+  CTK_CHECK(prepare_early_exit(session));
   CTK_CHECK(prepare_transform(session));
   warn_of_unmeasured_budgets(session);
   tell_of_stored_grids(session);

@@ -51,6 +51,26 @@ TrainKeys train_keys(const PipelineConfig& config, const std::string& stage) {
 PruneKeys prune_keys(const PipelineConfig& config) {
   PruneKeys keys;
   set(config, "stages.prune.blocks", keys.blocks);
+EarlyExitKeys early_exit_keys(const PipelineConfig& config) {
+  const std::string at = "stages.early_exit.";
+  EarlyExitKeys keys;
+  if (const std::string* names = find(config, at + "at"); names != nullptr && *names != "[auto]")
+    keys.at = list(*names);
+  set(config, at + "every", keys.every);
+  if (const std::string* text = find(config, at + "max_drop")) {
+    if (const auto drop = parse_drop(*text)) keys.max_drop = *drop;
+  }
+  std::string on_refusal;
+  set(config, at + "on_refusal", on_refusal);
+  keys.continues = on_refusal == "continue";
+  set(config, at + "epochs", keys.epochs);
+  set(config, at + "batch_size", keys.batch_size);
+  set(config, at + "learning_rate", keys.learning_rate);
+  set(config, at + "temperature", keys.temperature);
+  set(config, at + "alpha", keys.alpha);
+  return keys;
+}
+
   set(config, "stages.prune.iterations", keys.iterations);
   if (const std::string* text = find(config, "stages.prune.latency")) {
     const bool is_share = text->ends_with('%');

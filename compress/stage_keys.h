@@ -28,6 +28,16 @@ struct PruneKeys {
   std::int64_t blocks = 0;       // whole ones that go first
   std::int64_t iterations = 1;   // rounds of cutting and training
   std::optional<Limit> latency;  // us of one sample, or a share of the network's
+struct EarlyExitKeys {
+  std::vector<std::string> at;  // values or nodes; empty: found
+  std::int64_t every = 0;       // blocks; 0: found by multiply-adds
+  MetricDrop max_drop;
+  bool continues = false;  // on_refusal
+  std::int64_t epochs = 20, batch_size = 128;
+  double learning_rate = 0.01, temperature = 2, alpha = 0.5;
+};
+EarlyExitKeys early_exit_keys(const PipelineConfig& config);
+
 };
 PruneKeys prune_keys(const PipelineConfig& config);
 

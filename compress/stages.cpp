@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 
+#include "compress/early_exit/stage.h"
 #include "compress/patterns.h"
 #include "compress/session.h"
 #include "compress/summary.h"
@@ -52,6 +53,7 @@ constexpr std::array kStages{
     StageRow{"prune", "channels cut with all that is coupled to them, and what reads them refitted", prune_work,
              run_prune},
     StageRow{"finetune", "trains the network on data.train", finetune_work, run_finetune},
+    StageRow{"early_exit", "heads at which samples that are sure leave", early_exit_work, run_early_exit, by_one},
     StageRow{"transform", "the network made easier to code, its function kept", transform_work, run_transform},
     StageRow{"calibrate", "ranges of activations over the calibration split", calibrate_work, run_calibrate},
     StageRow{"sensitivity", "loss of each layer alone under each scheme", sensitivity_work, run_sensitivity},

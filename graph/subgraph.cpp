@@ -1,5 +1,6 @@
 #include "graph/subgraph.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -104,6 +105,34 @@ Result<Subgraph> extract(const Graph& graph, std::size_t first, std::size_t last
       if (is_needed) extractor.add_output(output);
     }
   }
+  Subgraph made = extractor.take();
+  CTK_CHECK(verify(made.graph));
+  return made;
+}
+
+Result<Subgraph> extract_between(const Graph& graph, const std::vector<ValueId>& from, const std::vector<ValueId>& to,
+                                 const std::vector<InferredValue>& infos) {
+  std::set<ValueId> done(from.begin(), from.end());
+  std::set<NodeId> needed;
+  std::vector<ValueId> pending = to;
+  while (!pending.empty()) {
+    const ValueId id = pending.back();
+    pending.pop_back();
+    if (!id.is_valid() || !done.insert(id).second) continue;
+    const NodeId producer = graph.value(id).producer;
+    const InferredValue& info = infos[id.index];
+    const bool is_known = info.known && info.info.constant && std::ranges::count(to, id) == 0;
+    if (!producer.is_valid() || is_known || !needed.insert(producer).second) continue;
+    const Node& node = graph.node(producer);
+    pending.insert(pending.end(), node.inputs.begin(), node.inputs.end());
+    pending.insert(pending.end(), node.captured.begin(), node.captured.end());
+  }
+  Extractor extractor(graph, infos);
+  for (NodeId id : graph.order()) {
+    if (needed.contains(id)) CTK_CHECK(extractor.add_node(id));
+  }
+  extractor.restore_fusions();
+  for (ValueId id : to) extractor.add_output(id);
   Subgraph made = extractor.take();
   CTK_CHECK(verify(made.graph));
   return made;

@@ -20,4 +20,9 @@ struct Subgraph {
 Result<Subgraph> extract(const Graph& graph, std::size_t first, std::size_t last,
                          const std::vector<InferredValue>& infos, const std::vector<ValueId>& wanted = {});
 
+// The nodes that make `to` of `from` and of what else they need, back to the graph's inputs: those become inputs where
+// something does not go through `from`. Outputs are `to`, in that order. Everything else as above.
+Result<Subgraph> extract_between(const Graph& graph, const std::vector<ValueId>& from, const std::vector<ValueId>& to,
+                                 const std::vector<InferredValue>& infos);
+
 }  // namespace ctk::graph

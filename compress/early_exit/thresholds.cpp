@@ -1,0 +1,108 @@
+// Thresholds of early exits: least mean cost of a sample, so that at least a given number come out right.
+// In:  confidence [exits][samples], is_right [exits + 1][samples], cost [exits + 1].
+// Out: thresholds [exits].
+// Cost: O(exits * samples * log samples) a sweep; a handful of sweeps.
+// Source: thresholds on the largest softmax probability, as in Teerapittayanon et al., BranchyNet, 2016 (there on
+// entropy). Differs: set together, by coordinate descent under one limit, instead of one by one by hand.
+#include "compress/early_exit/thresholds.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace ctk::exits {
+namespace {
+
+constexpr int kMostSweeps = 32;
+constexpr float kMargin = 1.0f / 1024;  // below the least sure sample, where all leave
+
+// Where a sample that has come to exit `from` leaves.
+std::size_t way_out(const Outcomes& outcomes, const std::vector<float>& thresholds, std::size_t sample,
+                    std::size_t from) {
+  while (from < thresholds.size() && !(outcomes.confidence[from][sample] >= thresholds[from])) ++from;
+  return from;
+}
+
+float between(float last, float next) {
+  const auto middle = static_cast<float>((static_cast<double>(last) + static_cast<double>(next)) / 2);
+  return middle > next ? middle : last;
+}
+
+// The threshold of `exit` with which the mean cost is least, given the others.
+float best_threshold(const Outcomes& outcomes, const std::vector<float>& thresholds, const std::vector<double>& cost,
+                     std::size_t exit, std::size_t least_right) {
+  std::vector<float> without = thresholds;
+  without[exit] = kNobody;
+  std::vector<std::size_t> here, later(outcomes.samples());
+  auto right = static_cast<std::ptrdiff_t>(leave(outcomes, without, cost).right);
+  for (std::size_t s = 0; s < outcomes.samples(); ++s) {
+    if (way_out(outcomes, without, s, 0) < exit) continue;
+    here.push_back(s);
+    later[s] = way_out(outcomes, without, s, exit + 1);
+  }
+  const std::vector<float>& sure = outcomes.confidence[exit];
+  std::ranges::stable_sort(here, [&](std::size_t a, std::size_t b) { return sure[a] > sure[b]; });
+  const auto is_enough = [&] { return right >= static_cast<std::ptrdiff_t>(least_right); };
+  double saved = 0, most = is_enough() ? 0 : -std::numeric_limits<double>::infinity();
+  float best = kNobody;
+  for (std::size_t i = 0; i < here.size(); ++i) {
+    const std::size_t s = here[i];
+    saved += cost[later[s]] - cost[exit];
+    right += static_cast<int>(outcomes.is_right[exit][s]) - static_cast<int>(outcomes.is_right[later[s]][s]);
+    const bool is_last = i + 1 == here.size();
+    if (!is_last && sure[here[i + 1]] == sure[s]) continue;  // they leave together
+    if (!is_enough() || saved <= most) continue;
+    most = saved;
+    best = is_last ? sure[s] * (1 - kMargin) : between(sure[s], sure[here[i + 1]]);
+  }
+  return best;
+}
+
+Leaving sweep(const Outcomes& outcomes, std::vector<float> thresholds, const std::vector<double>& cost,
+              std::size_t least_right) {
+  for (int i = 0; i < kMostSweeps; ++i) {
+    const std::vector<float> before = thresholds;
+    for (std::size_t e = 0; e < thresholds.size(); ++e)
+      thresholds[e] = best_threshold(outcomes, thresholds, cost, e, least_right);
+    if (thresholds == before) break;
+  }
+  return leave(outcomes, thresholds, cost);
+}
+
+// The least one threshold for all exits among quantiles of what they say.
+std::vector<float> one_level(const Outcomes& outcomes, const std::vector<double>& cost, std::size_t least_right) {
+  std::vector<float> all;
+  for (const std::vector<float>& one : outcomes.confidence) all.insert(all.end(), one.begin(), one.end());
+  std::ranges::sort(all);
+  const std::size_t exits = outcomes.confidence.size();
+  Leaving best = leave(outcomes, std::vector<float>(exits, kNobody), cost);
+  for (std::size_t i = 0; i < kLevels && !all.empty(); ++i) {
+    const std::vector<float> level(exits, all[i * all.size() / kLevels]);
+    Leaving found = leave(outcomes, level, cost);
+    if (found.right >= least_right && found.mean_cost < best.mean_cost) best = std::move(found);
+  }
+  return best.thresholds;
+}
+
+}  // namespace
+
+Leaving leave(const Outcomes& outcomes, const std::vector<float>& thresholds, const std::vector<double>& cost) {
+  Leaving leaving{thresholds, std::vector<std::size_t>(thresholds.size() + 1), 0, 0};
+  for (std::size_t s = 0; s < outcomes.samples(); ++s) {
+    const std::size_t way = way_out(outcomes, thresholds, s, 0);
+    ++leaving.samples[way];
+    leaving.right += outcomes.is_right[way][s] ? 1 : 0;
+  }
+  for (std::size_t way = 0; way < cost.size(); ++way)
+    leaving.mean_cost += cost[way] * static_cast<double>(leaving.samples[way]);
+  leaving.mean_cost /= std::max<double>(1, static_cast<double>(outcomes.samples()));
+  return leaving;
+}
+
+Leaving choose_thresholds(const Outcomes& outcomes, const std::vector<double>& cost, std::size_t least_right) {
+  const std::vector<float> none(outcomes.confidence.size(), kNobody);
+  Leaving from_level = sweep(outcomes, one_level(outcomes, cost, least_right), cost, least_right);
+  Leaving from_none = sweep(outcomes, none, cost, least_right);
+  return from_none.mean_cost < from_level.mean_cost ? from_none : from_level;
+}
+
+}  // namespace ctk::exits

@@ -1,0 +1,36 @@
+// How sure a head must be for a sample to leave there.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+namespace ctk::exits {
+
+// Samples as the ways out see them; the last way is the network's own end.
+struct Outcomes {
+  std::vector<std::vector<float>> confidence;  // [exits][samples], 0 to 1
+  std::vector<std::vector<bool>> is_right;     // [exits + 1][samples]
+  std::size_t samples() const { return is_right.empty() ? 0 : is_right[0].size(); }
+};
+
+constexpr float kNobody = 2;  // a threshold that no confidence reaches
+
+struct Leaving {
+  std::vector<float> thresholds;     // [exits]
+  std::vector<std::size_t> samples;  // [exits + 1]: a sample leaves at the first exit whose threshold it reaches
+  std::size_t right = 0;
+  double mean_cost = 0;
+};
+
+// `cost`: [exits + 1], of a sample that leaves there, ascending.
+Leaving leave(const Outcomes& outcomes, const std::vector<float>& thresholds, const std::vector<double>& cost);
+
+// Thresholds under which `least_right` samples or more come out right, at small mean cost: found from one threshold for
+// all exits (of kLevels quantiles of what they say) and from none, by sweeps in which each exit in turn takes the least
+// mean cost that it can given the others, until nothing changes; the cheaper end is taken. With one exit the least
+// there is. A threshold lies midway between the last sample that leaves and the next that does not. The network's own
+// end must be right often enough: with nobody leaving early the answer is there.
+constexpr std::size_t kLevels = 256;
+Leaving choose_thresholds(const Outcomes& outcomes, const std::vector<double>& cost, std::size_t least_right);
+
+}  // namespace ctk::exits
