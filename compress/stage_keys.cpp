@@ -22,6 +22,10 @@ void set(const PipelineConfig& config, const std::string& path, std::int64_t& in
   if (const std::string* text = find(config, path)) into = std::strtoll(text->c_str(), nullptr, 10);
 }
 
+void set(const PipelineConfig& config, const std::string& path, bool& into) {
+  if (const std::string* text = find(config, path)) into = *text == "true";
+}
+
 // "[a, b]"
 std::vector<std::string> list(const std::string& text) {
   std::vector<std::string> items;
@@ -41,6 +45,9 @@ TrainKeys train_keys(const PipelineConfig& config, const std::string& stage) {
   if (const std::string* features = find(config, at + ".features")) keys.features = list(*features);
   set(config, at + ".feature_loss", keys.feature_loss);
   set(config, at + ".feature_weight", keys.feature_weight);
+  set(config, at + ".cut_teacher", keys.cut_teacher);
+  set(config, at + ".checkpoint_blocks", keys.checkpoint_blocks);
+  set(config, at + ".autocast", keys.autocast);
   set(config, at + ".ranges", keys.ranges);
   set(config, at + ".lora_rank", keys.lora_rank);
   set(config, at + ".student.width", keys.student_width);
@@ -48,9 +55,6 @@ TrainKeys train_keys(const PipelineConfig& config, const std::string& stage) {
   return keys;
 }
 
-PruneKeys prune_keys(const PipelineConfig& config) {
-  PruneKeys keys;
-  set(config, "stages.prune.blocks", keys.blocks);
 EarlyExitKeys early_exit_keys(const PipelineConfig& config) {
   const std::string at = "stages.early_exit.";
   EarlyExitKeys keys;
@@ -71,6 +75,9 @@ EarlyExitKeys early_exit_keys(const PipelineConfig& config) {
   return keys;
 }
 
+PruneKeys prune_keys(const PipelineConfig& config) {
+  PruneKeys keys;
+  set(config, "stages.prune.blocks", keys.blocks);
   set(config, "stages.prune.iterations", keys.iterations);
   if (const std::string* text = find(config, "stages.prune.latency")) {
     const bool is_share = text->ends_with('%');

@@ -46,6 +46,48 @@ std::optional<ValueId> find_feature(const Graph& graph, const std::string& name)
   return {};
 }
 
+constexpr const char* kCutRemedy = ", or set cut_teacher: true to leave out those behind the student's";
+
+std::string cut_remedy(const Shape& shape, const std::optional<std::int64_t>& classes) {
+  return shape.size() == 2 && classes && shape[1] > *classes ? kCutRemedy : "";
+}
+
+Result<Tensor> first_columns(const Tensor& rows, std::int64_t count) {
+  CTK_TRY(const Tensor all, cast(rows, DType::f32));
+  CTK_TRY(Tensor cut, Tensor::zeros(DType::f32, {rows.shape()[0], count}));
+  const auto from = all.values<float>();
+  const auto width = static_cast<std::size_t>(rows.shape()[1]), kept = static_cast<std::size_t>(count);
+  for (std::size_t row = 0; row * width < from.size(); ++row)
+    std::ranges::copy(from.subspan(row * width, kept), cut.mutable_values<float>().subspan(row * kept).begin());
+  return cut;
+}
+
+// The first output becomes its first `count` classes.
+Status keep_classes(Graph& graph, const std::vector<Shape>& shapes, std::int64_t count) {
+  CTK_TRY(const auto infos, graph::infer_shapes(graph, shapes, true));
+  const ValueId output = graph.outputs()[0];
+  const Shape& shape = infos[output.index].info.shape;
+  const std::int64_t axis = shape.size() < 4 ? static_cast<std::int64_t>(shape.size()) - 1 : 1;
+  graph::Value& value = graph.value(output);
+  const ValueId all = graph.add_value(graph.unique_name(value.name + "_all"), value.dtype, value.shape);
+  graph.move_producer(output, all);
+  graph.replace_uses(output, all);
+  if (auto& declared = graph.value(output).shape; declared && declared->size() == shape.size())
+    (*declared)[static_cast<std::size_t>(axis)] = {count, ""};
+  graph::Node node;
+  node.name = graph.unique_name(graph.value(output).name + "_first");
+  node.op_type = "Slice";
+  node.inputs = {all};
+  for (const auto& [name, number] :
+       {std::pair<const char*, std::int64_t>{"_from", 0}, {"_until", count}, {"_axis", axis}}) {
+    const Tensor one = Tensor::of<std::int64_t>({1}, std::span<const std::int64_t>(&number, 1));
+    node.inputs.push_back(graph.add_constant(graph.unique_name(node.name + name), one));
+  }
+  node.outputs = {output};
+  graph.add_node(std::move(node));
+  return graph::verify(graph);
+}
+
 std::string trimmed(const std::string& text) {
   const auto first = text.find_first_not_of(' ');
   return first == std::string::npos ? "" : text.substr(first, text.find_last_not_of(' ') - first + 1);
@@ -70,6 +112,31 @@ std::map<Shape, std::vector<ValueId>> narrow_values(const Graph& graph, const In
   return found;
 }
 
+bool gives_attention(const Graph& graph, const Infos& infos, ValueId value) {
+  const graph::NodeId producer = graph.value(value).producer;
+  if (!producer.is_valid() || graph.node(producer).outputs[0] != value) return false;
+  const graph::Op op = graph.node(producer).op;
+  const Shape* shape = shape_of(infos, value);
+  return op == graph::Op::Attention || (op == graph::Op::Softmax && shape != nullptr && shape->size() == 4);
+}
+
+std::vector<ValueId> attention_values(const Graph& graph, const Infos& infos) {
+  std::vector<ValueId> values;
+  for (graph::NodeId id : graph.order()) {
+    const ValueId output = graph.node(id).outputs[0];
+    if (output.is_valid() && gives_attention(graph, infos, output)) values.push_back(output);
+  }
+  return values;
+}
+
+// Up to kMostPairs, each of the student's with the teacher's that stands as far along.
+void add_pairs(const std::vector<ValueId>& student, const std::vector<ValueId>& teacher,
+               std::vector<train::FeaturePair>& pairs) {
+  const std::size_t n = student.size(), m = teacher.size(), count = std::min({kMostPairs, n, m});
+  for (std::size_t i = 1; i <= count; ++i)
+    pairs.push_back({student[(i * n + count - 1) / count - 1], teacher[(i * m + count - 1) / count - 1]});
+}
+
 }  // namespace
 
 std::optional<std::int64_t> classes_of(const Graph& graph, const std::vector<Shape>& shapes) {
@@ -85,7 +152,8 @@ bool is_recorded(const std::string& teacher) {
   return teacher.ends_with(".npz");
 }
 
-Result<RecordedTeacher> load_recorded(const Session& session, const std::string& path, const std::string& key) {
+Result<RecordedTeacher> load_recorded(const Session& session, const std::string& path, const std::string& key,
+                                      bool cuts) {
   const auto wrong = [&](const std::string& expected, const std::string& found, const std::string& remedy) {
     return input_error(key + ": " + path + ": expected " + expected + ", found " + found + ". " + remedy);
   };
@@ -115,9 +183,13 @@ Result<RecordedTeacher> load_recorded(const Session& session, const std::string&
   const auto classes = classes_of(session.float_graph(), session.model.sample_shapes);
   RecordedTeacher recorded;
   if (logits.is_defined()) {
+    if (cuts && classes && logits.shape().size() == 2 && logits.shape()[1] > *classes) {
+      CTK_TRY(logits, first_columns(logits, *classes));
+    }
     if (logits.shape().size() != 2 || (classes && logits.shape()[1] != *classes)) {
-      return wrong("[rows, " + (classes ? std::to_string(*classes) : "classes") + "]", ctk::to_string(logits.shape()),
-                   "Record a teacher of the network's classes, in the same order");
+      return wrong(
+          "[rows, " + (classes ? std::to_string(*classes) : "classes") + "]", ctk::to_string(logits.shape()),
+          "Record a teacher of the network's classes, in the same order" + cut_remedy(logits.shape(), classes));
     }
     CTK_TRY(recorded.logits, cast(logits, DType::f32));
     recorded.logits = recorded.logits.clone();
@@ -141,7 +213,7 @@ Result<RecordedTeacher> load_recorded(const Session& session, const std::string&
   return recorded;
 }
 
-Result<Graph> load_teacher(const Session& session, const std::string& path, const std::string& key) {
+Result<Graph> load_teacher(const Session& session, const std::string& path, const std::string& key, bool cuts) {
   CTK_TRY(LoadedModel teacher, load_model(path));
   graph::widen_constants(teacher.graph);
   const auto infos = [](const Graph& graph) {
@@ -162,31 +234,36 @@ Result<Graph> load_teacher(const Session& session, const std::string& path, cons
   }
   const auto mine = classes_of(student, session.model.sample_shapes);
   const auto theirs = classes_of(teacher.graph, session.model.sample_shapes);
-  if (mine && theirs && *mine != *theirs) {
+  if (mine && theirs && cuts && *theirs > *mine) {
+    CTK_CHECK(keep_classes(teacher.graph, session.model.sample_shapes, *mine));
+  } else if (mine && theirs && *mine != *theirs) {
     return input_error(key + ": expected the student's " + std::to_string(*mine) + " classes, found " +
                        std::to_string(*theirs) + " in " + path +
-                       ". Give a teacher of the same classes in the same order");
+                       ". Give a teacher of the same classes in the same order" + (*theirs > *mine ? kCutRemedy : ""));
   }
   return std::move(teacher.graph);
 }
 
 Result<std::vector<train::FeaturePair>> pair_features(const Graph& student, const Graph& teacher,
                                                       const std::vector<Shape>& shapes,
-                                                      const std::vector<std::string>& features,
-                                                      const std::string& key) {
+                                                      const std::vector<std::string>& features, const std::string& key,
+                                                      bool of_attention) {
   std::vector<train::FeaturePair> pairs;
   if (features.empty()) return pairs;
   CTK_TRY(const Infos mine, graph::infer_shapes(student, shapes, true));
   CTK_TRY(const Infos theirs, graph::infer_shapes(teacher, shapes, true));
   if (features.size() == 1 && features[0] == "auto") {
+    if (of_attention) {
+      add_pairs(attention_values(student, mine), attention_values(teacher, theirs), pairs);
+      if (!pairs.empty()) return pairs;
+      return config_error(key +
+                          ": auto: expected Attention nodes in student and teacher, found none in one of them. "
+                          "Use feature_loss: attention or mse");
+    }
     const auto of_teacher = narrow_values(teacher, theirs);
     for (const auto& [places, values] : narrow_values(student, mine)) {
       const auto same = of_teacher.find(places);
-      if (same == of_teacher.end()) continue;
-      const std::size_t n = values.size(), m = same->second.size(), count = std::min({kMostPairs, n, m});
-      for (std::size_t i = 1; i <= count; ++i) {
-        pairs.push_back({values[(i * n + count - 1) / count - 1], same->second[(i * m + count - 1) / count - 1]});
-      }
+      if (same != of_teacher.end()) add_pairs(values, same->second, pairs);
     }
     if (!pairs.empty()) return pairs;
     return config_error(key +
@@ -205,6 +282,15 @@ Result<std::vector<train::FeaturePair>> pair_features(const Graph& student, cons
       return config_error(key + ": expected a value or node of the " + (student_value ? "teacher" : "student") +
                           ", found \"" + printable(names[student_value ? 1 : 0]) +
                           "\". `compress graph show` lists them");
+    }
+    if (of_attention) {
+      if (!gives_attention(student, mine, *student_value) || !gives_attention(teacher, theirs, *teacher_value)) {
+        return config_error(key + ": " + printable(text) +
+                            ": expected what Attention nodes give, or a Softmax over keys, found another value. Name "
+                            "such nodes, or use feature_loss: attention or mse");
+      }
+      pairs.push_back({*student_value, *teacher_value});
+      continue;
     }
     const Shape *a = shape_of(mine, *student_value), *b = shape_of(theirs, *teacher_value);
     if (a == nullptr || b == nullptr || a->size() > 4 || places_of(*a) != places_of(*b)) {

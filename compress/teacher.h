@@ -22,19 +22,24 @@ struct RecordedTeacher {
 };
 // Of an .npz with an array "logits", "probabilities" (their logarithms are taken, of at least 1e-7) or "labels".
 // `key` opens messages. Errors: input (none of them, other shapes, numbers that are none, fewer rows than data.train
-// reads, classes that are not the network's).
-Result<RecordedTeacher> load_recorded(const Session& session, const std::string& path, const std::string& key);
+// reads, classes that are not the network's). `cuts`: as above, of logits and probabilities.
+Result<RecordedTeacher> load_recorded(const Session& session, const std::string& path, const std::string& key,
+                                      bool cuts);
 
-// The network in `teacher`. Errors: input (other inputs or classes than those of session.float_graph()).
-Result<graph::Graph> load_teacher(const Session& session, const std::string& teacher, const std::string& key);
+// The network in `teacher`. `cuts`: of a teacher with more classes the first are taken, so that a softmax runs over the
+// student's alone. Errors: input (other inputs or classes than those of session.float_graph()).
+Result<graph::Graph> load_teacher(const Session& session, const std::string& teacher, const std::string& key,
+                                  bool cuts);
 
 // The pairs that `features` of a training asks for: "student = teacher", each the name of a value or the address of the
 // node that makes it; or "auto": where both networks narrow to one value (graph/blocks.h), of each resolution up to
-// kMostPairs values of the student, each with the teacher's that stands as far along.
+// kMostPairs values of the student, each with the teacher's that stands as far along. `of_attention`: what Attention
+// nodes give, or a Softmax over keys, and auto pairs these, as many and as far along.
 // Errors: config (names that are not there, pairs of other places, no pair found), with the key.
 inline constexpr std::size_t kMostPairs = 4;
 Result<std::vector<train::FeaturePair>> pair_features(const graph::Graph& student, const graph::Graph& teacher,
                                                       const std::vector<Shape>& shapes,
-                                                      const std::vector<std::string>& features, const std::string& key);
+                                                      const std::vector<std::string>& features, const std::string& key,
+                                                      bool of_attention = false);
 
 }  // namespace ctk::pipeline

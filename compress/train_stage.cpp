@@ -26,10 +26,18 @@ namespace {
 
 using nlohmann::json;
 
+bool multiplies_bf16() {
+  return __builtin_cpu_supports("avx512bf16") != 0;
+}
+
 train::FitOptions options_of(const PipelineConfig& pipeline, const TrainConfig& config, const TrainKeys& keys) {
   train::FitOptions options;
-  options.loss = {config.temperature, config.alpha, config.label_smoothing, keys.feature_weight,
-                  keys.feature_loss == "attention"};
+  options.loss = {config.temperature,
+                  config.alpha,
+                  config.label_smoothing,
+                  keys.feature_weight,
+                  keys.feature_loss == "attention",
+                  keys.feature_loss == "attention_probabilities"};
   options.ranges = keys.ranges == "learned"   ? train::Ranges::learned
                    : keys.ranges == "clipped" ? train::Ranges::clipped
                                               : train::Ranges::fixed;
@@ -51,9 +59,20 @@ train::FitOptions options_of(const PipelineConfig& pipeline, const TrainConfig& 
   options.patience = config.patience;
   options.batch_norm = config.batch_norm;
   options.lora_rank = keys.lora_rank;
+  options.checkpoint_blocks = keys.checkpoint_blocks;
+  options.autocast = keys.autocast == "forced_bf16" || (keys.autocast == "bf16" && multiplies_bf16());
   options.seed = pipeline.seed;
   options.threads = threads();
   return options;
+}
+
+void warn_of_autocast(Session& session, const std::string& key, const TrainKeys& keys) {
+  if (keys.autocast != "bf16" || multiplies_bf16()) return;
+  session.warn("autocast_not_used",
+               key +
+                   ".autocast: expected a processor that multiplies bfloat16 (AVX512_BF16), "
+                   "found none: it would be slower, so float32 is used. Write forced_bf16 to have it "
+                   "all the same");
 }
 
 const TrainConfig* config_of(const PipelineConfig& config, std::string_view stage) {
@@ -105,30 +124,31 @@ Result<graph::Graph> train_network(Session& session, const graph::Graph& net, co
                                    const TrainConfig& config, const std::string& stage, std::string* notes,
                                    const graph::Graph* own_teacher = nullptr) {
   CTK_TRY(train::Trainer * trainer, train::load_trainer());
+  const TrainKeys keys = train_keys(session.config, stage);
   if (!session.splits.train) return input_error("data.train: expected samples to train on, found none. Add it");
   std::optional<graph::Graph> teacher;
   if (!config.teacher.empty() && !is_recorded(config.teacher)) {
-    CTK_TRY(teacher, load_teacher(session, config.teacher, "teacher"));
+    CTK_TRY(teacher, load_teacher(session, config.teacher, "teacher", keys.cut_teacher));
   }
   const SourceConfig& source = *session.config.train;
   CTK_TRY(auto feed, SplitFeed::open(*session.splits.train,
                                      {source.flip, source.shift, source.cutout, source.mixup, session.config.seed}));
   if (is_recorded(config.teacher)) {
-    CTK_TRY(RecordedTeacher recorded, load_recorded(session, config.teacher, "teacher"));
+    CTK_TRY(RecordedTeacher recorded, load_recorded(session, config.teacher, "teacher", keys.cut_teacher));
     CTK_CHECK(feed->record(std::move(recorded)));
   }
   std::optional<SelectMetric> metric;
   if (session.splits.select && session.ranks().is_first()) {
     CTK_TRY(metric, SelectMetric::open(session));
   }
-  const TrainKeys keys = train_keys(session.config, stage);
   train::FitTask task;
   task.ranks = &session.ranks();
   task.student = &net;
   task.floats = floats;
   task.teacher = own_teacher != nullptr ? own_teacher : teacher ? &*teacher : nullptr;
   if (task.teacher != nullptr) {
-    CTK_TRY(task.features, pair_features(net, *task.teacher, session.model.sample_shapes, keys.features, "features"));
+    CTK_TRY(task.features, pair_features(net, *task.teacher, session.model.sample_shapes, keys.features, "features",
+                                         keys.of_attention()));
   }
   task.feed = feed.get();
   task.options = options_of(session.config, config, keys);
@@ -171,6 +191,7 @@ Result<graph::Graph> train_network(Session& session, const graph::Graph& net, co
 Status run_training(Session& session, const std::string& stage, const TrainConfig& config, bool& cached,
                     NetworkKind kind = NetworkKind::real) {
   CTK_TRY(const std::vector<std::string> extra, training_depends(session, config));
+  warn_of_autocast(session, "stages." + stage, train_keys(session.config, stage));
   std::string notes;
   const bool is_coded = kind == NetworkKind::coded;
   const ChangeNetwork change = [&]() -> Result<ChangedNetwork> {
@@ -193,6 +214,7 @@ Status run_training(Session& session, const std::string& stage, const TrainConfi
 
 Result<graph::Graph> fine_tune(Session& session, const graph::Graph& net, const TrainConfig& config,
                                const std::string& stage, std::string* notes) {
+  warn_of_autocast(session, "stages." + stage + ".finetune", train_keys(session.config, stage));
   return train_network(session, net, nullptr, config, stage, notes);
 }
 
@@ -229,14 +251,14 @@ Status require_training(const Session& session) {
       CTK_CHECK(make_student(session, keys));
     }
     if (is_recorded(config->teacher)) {
-      CTK_CHECK(load_recorded(session, config->teacher, key + ".teacher"));
+      CTK_CHECK(load_recorded(session, config->teacher, key + ".teacher", keys.cut_teacher));
     } else if (!config->teacher.empty()) {
-      CTK_TRY(const graph::Graph teacher, load_teacher(session, config->teacher, key + ".teacher"));
-      CTK_CHECK(
-          pair_features(session.model.graph, teacher, session.model.sample_shapes, keys.features, key + ".features"));
+      CTK_TRY(const graph::Graph teacher, load_teacher(session, config->teacher, key + ".teacher", keys.cut_teacher));
+      CTK_CHECK(pair_features(session.model.graph, teacher, session.model.sample_shapes, keys.features,
+                              key + ".features", keys.of_attention()));
     } else if (is_student) {
       CTK_CHECK(pair_features(session.model.graph, session.model.graph, session.model.sample_shapes, keys.features,
-                              key + ".features"));
+                              key + ".features", keys.of_attention()));
     } else if (!session.splits.train->source->has_labels() && !session.splits.train->source->spec().text) {
       return input_error(key +
                          ": expected labels in data.train to train towards, found none. Give `labels:`, or a "

@@ -34,8 +34,10 @@ struct LossOptions {
   //     teacher, over the teacher's mean square;
   //   attention: of maps a = mean over channels of squares, a / |a| a sample, the squared difference summed over
   //   places.
+  //   probabilities: of the weights P that an Attention or a Softmax gives to keys, KL(P teacher || P student), mean
+  //   over queries and heads; heads are averaged where these differ in number.
   double feature_weight = 1;
-  bool feature_attention = false;
+  bool feature_attention = false, feature_probabilities = false;
 };
 
 // Ranges of activations in a network of codes. Zero points stay.
@@ -64,6 +66,12 @@ struct FitOptions {
   // U [d0, rank] from 0 and V [rank, d1] drawn with variance 1 / d1, and added to W at the end (in front of rounding
   // where it has codes). 0: everything is trained. Source: Hu et al., LoRA, 2021.
   std::int64_t lora_rank = 0;
+  // Products and convolutions of the way forth in bfloat16 with sums in float32; everything between them, parameters
+  // and the loss stay float32.
+  bool autocast = false;
+  // Of what lies between two places to which the network narrows only the first value is kept; the rest is computed
+  // again on the way back, to the same bits. Not beside batch normalizations.
+  bool checkpoint_blocks = false;
   std::uint64_t seed = 0;
   int threads = 1;
   std::int64_t save_every = 200;  // steps between two saved states

@@ -66,6 +66,58 @@ TEST(Features, AttentionComparesWhereTheEnergyLies) {
   EXPECT_NEAR(first_loss(*trainer, net({1}), net({3, 3}), {0, 0}, true), 0, 1e-6);  // of any number of channels
 }
 
+// x [1, 2, 1] -> Attention of one head, queries a x, keys x -> one class.
+graph::Graph attending(float a) {
+  GraphBuilder b;
+  const auto x = b.input("x", {1, 2, 1});
+  const auto q = b.node("MatMul", {x, b.constant("a", floats({1, 1}, {a}))}, "q");
+  const auto h =
+      b.node("Attention", {q, x, x}, "h", {{"q_num_heads", std::int64_t{1}}, {"kv_num_heads", std::int64_t{1}}});
+  b.output(b.node("MatMul", {h, b.constant("v", floats({1, 1}, {1}))}, "y"));
+  return std::move(b.graph);
+}
+
+// Tokens 1 and 2. The student gives both keys a half; with a = ln 3 scores are ln 3 and 2 ln 3 for the first query,
+// twice that for the second: weights (1/4, 3/4) and (1/10, 9/10). KL to a half: sum of p ln(2 p).
+TEST(Features, ProbabilitiesOfAttentionAreComparedByTheirDivergence) {
+  CTK_NEED_TRAINER(trainer);
+  const double first = 0.25 * std::log(0.5) + 0.75 * std::log(1.5), second = 0.1 * std::log(0.2) + 0.9 * std::log(1.8);
+  const auto loss = [&](std::vector<std::int64_t> labels) {
+    TwoTokens feed(std::move(labels));
+    const graph::Graph student = attending(0), teacher = attending(std::log(3.0f));
+    FitTask task;
+    task.student = &student;
+    task.teacher = &teacher;
+    task.feed = &feed;
+    task.features = {{*student.find_value("h"), *teacher.find_value("h")}};
+    task.options.batch_size = 1;
+    task.options.loss.feature_weight = 2;
+    task.options.loss.feature_probabilities = true;
+    const auto result = trainer->fit(task);
+    EXPECT_TRUE(result) << result.error().message;
+    return result ? result->epochs.at(0).loss : NAN;
+  };
+  EXPECT_NEAR(loss({0, 0}), 2 * (first + second) / 2, 1e-6);
+  EXPECT_NEAR(loss({0, -1}), 2 * first, 1e-6);  // the second token does not count
+}
+
+TEST(Features, ProbabilitiesOfOtherValuesAreRefused) {
+  CTK_NEED_TRAINER(trainer);
+  const graph::Graph student = net({1}), teacher = net({3});
+  TwoTokens feed({0, 0});
+  FitTask task;
+  task.student = &student;
+  task.teacher = &teacher;
+  task.feed = &feed;
+  task.features = {{*student.find_value("h"), *teacher.find_value("h")}};
+  task.options.batch_size = 1;
+  task.options.loss.feature_probabilities = true;
+  const auto result = trainer->fit(task);
+  ASSERT_FALSE(result);
+  EXPECT_NE(result.error().message.find("features: pair 1: expected outputs of Attention nodes"), std::string::npos)
+      << result.error().message;
+}
+
 // The teacher's three channels are multiples of the student's one: a linear map finds them, and is no part of the
 // result.
 TEST(Features, OtherNumbersOfChannelsMeetThroughALearnedMap) {

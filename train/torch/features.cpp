@@ -8,6 +8,8 @@ namespace ctk::train {
 namespace {
 
 constexpr double kLeastSquare = 1e-12;  // of a teacher's feature that is all zero
+constexpr double kLeastWeight = 1e-12;  // of a key, whose logarithm is taken
+constexpr double kRounding = 1e-3;      // of a sum of weights that is 1
 
 // [rows, channels], rows by batch, then place.
 at::Tensor rows_by_channel(const at::Tensor& value) {
@@ -29,6 +31,23 @@ at::Tensor attention_map(const at::Tensor& value, const at::Tensor& labels) {
   return map / at::clamp_min(at::sqrt(map.square().sum(1, true)), kLeastSquare);
 }
 
+// KL(teacher || student) of the weights of each query's keys, mean over queries and heads. A key of no weight in the
+// teacher adds nothing, one of no weight in the student counts as kLeastWeight.
+at::Tensor divergence(at::Tensor student, at::Tensor teacher, const at::Tensor& labels) {
+  if (student.size(1) != teacher.size(1)) student = student.mean(1, true), teacher = teacher.mean(1, true);
+  const at::Tensor apart =
+      at::log(at::clamp_min(teacher, kLeastWeight)) - at::log(at::clamp_min(student, kLeastWeight));
+  const at::Tensor queries = (teacher * apart).sum(-1);  // [batch, heads, queries]
+  if (!labels.defined() || labels.size(0) != queries.size(0) * queries.size(2)) return queries.mean();
+  const at::Tensor counts = labels.ge(0).reshape({queries.size(0), 1, queries.size(2)}).to(at::kFloat);
+  return (queries * counts).sum() / at::clamp_min(counts.sum() * queries.size(1), 1);
+}
+
+bool is_distribution(const at::Tensor& value) {
+  return value.dim() == 4 && value.ge(0).all().item().toBool() &&
+         value.sum(-1).sub(1).abs().le(kRounding).logical_or(value.sum(-1).eq(0)).all().item().toBool();
+}
+
 }  // namespace
 
 Status FeatureLoss::prepare(const std::vector<at::Tensor>& student, const std::vector<at::Tensor>& teacher,
@@ -36,6 +55,16 @@ Status FeatureLoss::prepare(const std::vector<at::Tensor>& student, const std::v
   maps_.assign(student.size(), {});
   for (std::size_t i = 0; i < student.size(); ++i) {
     const bool is_there = student[i].defined() && teacher[i].defined();
+    if (kind_ == FeatureKind::probabilities) {
+      if (is_there && is_distribution(student[i]) && is_distribution(teacher[i]) &&
+          student[i].size(2) == teacher[i].size(2) && student[i].size(3) == teacher[i].size(3)) {
+        continue;
+      }
+      return input_error("features: pair " + std::to_string(i + 1) +
+                         ": expected outputs of Attention nodes, or of a Softmax over keys [batch, heads, queries, "
+                         "keys], of as many queries and keys in student and teacher, found other values. Name such "
+                         "nodes, or use feature_loss: mse");
+    }
     const at::Tensor mine = is_there ? rows_by_channel(student[i]) : at::Tensor();
     const at::Tensor theirs = is_there ? rows_by_channel(teacher[i]) : at::Tensor();
     if (!is_there || student[i].size(0) != teacher[i].size(0) || mine.size(0) != theirs.size(0)) {
@@ -44,7 +73,7 @@ Status FeatureLoss::prepare(const std::vector<at::Tensor>& student, const std::v
           "ones in pair " +
           std::to_string(i + 1) + ". Pair values of one resolution");
     }
-    if (is_attention_ || mine.size(1) == theirs.size(1)) continue;
+    if (kind_ == FeatureKind::energies || mine.size(1) == theirs.size(1)) continue;
     Random random(seed_, "map of feature " + std::to_string(i));
     std::vector<float> values(static_cast<std::size_t>(mine.size(1) * theirs.size(1)));
     const double spread = 1 / std::sqrt(static_cast<double>(mine.size(1)));
@@ -60,7 +89,9 @@ at::Tensor FeatureLoss::loss(const std::vector<at::Tensor>& student, const std::
   at::Tensor sum;
   for (std::size_t i = 0; i < student.size(); ++i) {
     at::Tensor one;
-    if (is_attention_) {
+    if (kind_ == FeatureKind::probabilities) {
+      one = divergence(student[i], teacher[i], labels);
+    } else if (kind_ == FeatureKind::energies) {
       one = (attention_map(student[i], labels) - attention_map(teacher[i], labels)).square().sum(1).mean();
     } else {
       const at::Tensor theirs = counted(rows_by_channel(teacher[i]), labels);

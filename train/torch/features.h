@@ -10,14 +10,17 @@
 
 namespace ctk::train {
 
-// See LossOptions. Values are [batch, channels, places...], [batch, tokens, channels] or [batch, channels].
+enum class FeatureKind { values, energies, probabilities };
+
+// See LossOptions. Values are [batch, channels, places...], [batch, tokens, channels] or [batch, channels];
+// probabilities [batch, heads, queries, keys].
 class FeatureLoss {
  public:
-  FeatureLoss(bool is_attention, std::uint64_t seed) : is_attention_(is_attention), seed_(seed) {}
+  FeatureLoss(FeatureKind kind, std::uint64_t seed) : kind_(kind), seed_(seed) {}
 
   // Looks at one batch of values: where channels differ in number the pair gets a linear map [teacher's, student's],
   // drawn by the seed, which is trained among `parameters` and never part of a graph.
-  // Errors: input (values of another batch or other places; says which pair).
+  // Errors: input (values of another batch or other places, values that are no probabilities; says which pair).
   Status prepare(const std::vector<at::Tensor>& student, const std::vector<at::Tensor>& teacher,
                  std::vector<Parameter>& parameters);
   // A scalar. labels [rows] below 0 take tokens out, where there are as many as tokens; may be undefined.
@@ -25,7 +28,7 @@ class FeatureLoss {
                   const at::Tensor& labels) const;
 
  private:
-  const bool is_attention_;
+  const FeatureKind kind_;
   const std::uint64_t seed_;
   std::vector<at::Tensor> maps_;  // [pair]; undefined: as many channels
 };

@@ -120,7 +120,12 @@ class Fit {
       CTK_TRY(teacher_, TorchGraph::create(*task_.teacher, false));
     }
     if (teacher_ && !task_.features.empty()) {
-      features_.emplace(options_.loss.feature_attention, options_.seed);
+      const bool is_of_keys = options_.loss.feature_probabilities;
+      features_.emplace(is_of_keys                        ? FeatureKind::probabilities
+                        : options_.loss.feature_attention ? FeatureKind::energies
+                                                          : FeatureKind::values,
+                        options_.seed);
+      if (is_of_keys) student_->watch_probabilities(), teacher_->watch_probabilities();
       std::vector<graph::ValueId> mine, theirs;
       for (const FeaturePair& pair : task_.features) mine.push_back(pair.student), theirs.push_back(pair.teacher);
       student_->watch(std::move(mine));
@@ -140,10 +145,21 @@ class Fit {
                          std::to_string(task_.feed->count()) +
                          " in data.train. Give more, raise batch_size, or set batch_norm: false");
     }
+    if (options_.autocast) student_->autocast();
+    if (options_.checkpoint_blocks) CTK_CHECK(checkpoint());
     step_.emplace(student_->parameters(), options_);
     average_ = options_.ema > 0 ? snapshot() : std::vector<at::Tensor>{};
     best_ = snapshot();
     return {};
+  }
+
+  Status checkpoint() {
+    const bool has_norms = options_.batch_norm && !student_->buffers().empty();
+    if (!has_norms && !features_) return student_->checkpoint_blocks();
+    return config_error("checkpoint_blocks: expected a training without " +
+                        std::string(has_norms ? "batch normalizations, whose statistics would move twice"
+                                              : "features, which keep inner values") +
+                        ", found \"true\". Set it to false" + (has_norms ? ", or batch_norm: false" : ""));
   }
 
   // Errors that would otherwise come up deep inside a loss.

@@ -113,7 +113,7 @@ class TorchTrainer final : public Trainer {
   Result<FitResult> fit(const FitTask& task) override {
     return guarded([&] {
       at::set_num_threads(task.options.threads);
-      const HeldMemory held;
+      const HeldMemory held(task.options.checkpoint_blocks);
       return train::fit(task);
     });
   }
@@ -121,7 +121,7 @@ class TorchTrainer final : public Trainer {
   Result<BlockResult> tune_block(const BlockTask& task) override {
     return guarded([&] {
       at::set_num_threads(task.threads);
-      const HeldMemory held;
+      const HeldMemory held(false);
       return train::tune_block(task);
     });
   }

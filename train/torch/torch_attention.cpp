@@ -42,7 +42,8 @@ at::Tensor attend(const OpCall& call, const at::Tensor& q, const at::Tensor& k, 
                   std::int64_t past) {
   const double softcap = call.node.attributes.get_float("softcap", 0.0f);
   const bool is_causal = call.node.attributes.get_int("is_causal", 0) != 0;
-  if (softcap == 0 && !call.has(kMask) && !call.has(kNonpad) && past == 0 && (!is_causal || q.size(2) <= k.size(2))) {
+  if (call.probabilities == nullptr && softcap == 0 && !call.has(kMask) && !call.has(kNonpad) && past == 0 &&
+      (!is_causal || q.size(2) <= k.size(2))) {
     return at::scaled_dot_product_attention(q, k, v, {}, 0.0, is_causal, scale);
   }
   at::Tensor scores = at::matmul(q, k.transpose(2, 3)) * scale;
@@ -57,6 +58,7 @@ at::Tensor attend(const OpCall& call, const at::Tensor& q, const at::Tensor& k, 
   // A query that sees nothing gives 0, where a softmax over nothing would give NaN.
   const at::Tensor sees_nothing = scores.eq(hidden).all(-1, true);
   const at::Tensor weights = at::softmax(scores.masked_fill(sees_nothing, 0.0), -1).masked_fill(sees_nothing, 0.0);
+  if (call.probabilities != nullptr) *call.probabilities = weights;
   return at::matmul(weights, v);
 }
 

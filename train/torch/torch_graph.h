@@ -46,6 +46,14 @@ class TorchGraph {
   // Values that runs keep from here on, as their readers see them, and what the last run kept.
   void watch(std::vector<graph::ValueId> values) { watch_ = std::move(values); }
   const std::vector<at::Tensor>& watched() const { return watched_; }
+  // From here on what is kept of a value that an Attention gives are its probabilities, [batch, heads, queries, keys].
+  void watch_probabilities() { watches_probabilities_ = true; }
+
+  // From here on products and convolutions multiply in bfloat16 (FitOptions::autocast).
+  void autocast() { autocasts_ = true; }
+  // From here on runs that are differentiated keep what lies between blocks and compute the rest again on the way back.
+  // Not beside watch(). Errors: input (a network without two places between blocks).
+  Status checkpoint_blocks();
 
   // From here on only low-rank differences of the matrices that products read are trained (FitOptions::lora_rank).
   // Errors: input (no such matrix).
@@ -102,6 +110,13 @@ class TorchGraph {
   at::Tensor rounded(graph::ValueId id, const at::Tensor& x) const;
   at::Tensor constant_of(graph::ValueId id) const;  // undefined when the value is no constant
   Result<const Plan*> plan_for(std::span<const at::Tensor> inputs);
+  // Nodes [first, last) of the order. Values nobody reads behind them are let go.
+  Status run_range(const Plan& plan, std::vector<at::Tensor>& values, std::size_t first, std::size_t last,
+                   bool is_training);
+  struct Checkpointed;  // torch_checkpoint.cpp: a range as one step of the way back
+  Status run_checkpointed(const Plan& plan, std::vector<at::Tensor>& values, std::size_t first, std::size_t last,
+                          bool is_training);
+  at::Tensor value_of(graph::ValueId id, const std::vector<at::Tensor>& values) const;
   Outputs run_node(const graph::Node& node, graph::NodeId id, const Plan& plan, std::span<const at::Tensor> inputs,
                    bool is_training);
   static void add_moments(Moments& moments, const at::Tensor& output);
@@ -132,6 +147,9 @@ class TorchGraph {
   std::map<graph::ValueId, std::size_t> range_of_;  // parameter: the scale of a noted value, when ranges are trained
   std::vector<graph::ValueId> watch_;
   std::vector<at::Tensor> watched_;
+  bool watches_probabilities_ = false, autocasts_ = false;
+  at::Tensor probabilities_;              // of the last node, if it is an Attention and they are watched
+  std::vector<std::size_t> checkpoints_;  // places of the order, ascending
   Ranks* norm_ranks_ = nullptr;
   std::vector<Plan> plans_;
 };

@@ -18,6 +18,7 @@ struct OpCall {
   std::span<const at::Tensor> inputs;                // undefined where omitted
   std::span<const graph::ValueInfo* const> known;    // of each input; null where omitted
   std::span<const graph::ValueInfo* const> outputs;  // null where omitted
+  at::Tensor* probabilities = nullptr;               // of Attention, [batch, heads, queries, keys], if asked for
 
   bool has(std::size_t i) const { return i < inputs.size() && inputs[i].defined(); }
   const Shape& shape(std::size_t i = 0) const { return outputs[i]->shape; }
