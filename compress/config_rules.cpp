@@ -295,7 +295,7 @@ class Rules {
     const std::string* method = values_.get<std::string>("stages.prune.method");
     const std::string* ratios = values_.get<std::string>("stages.prune.ratios");
     const bool* repair = values_.get<bool>("stages.prune.repair");
-    if (ratios != nullptr && *ratios == "sensitivity")
+    if (ratios != nullptr && (*ratios == "sensitivity" || *ratios == "timed"))
       need_data("prune", "calibrate", true);
     else if (repair != nullptr && *repair)
       need_data("prune", "calibrate", true);

@@ -113,7 +113,7 @@ Status open_splits(Session& session) {
   const bool has_source = request.train || request.calibrate;
   const bool prunes = config.has_stage("prune") && config.prune && has_source;
   const bool repairs = prunes && (config.prune->repair.value_or(true) || pruning::needs_data(config.prune->method));
-  const bool draws_curves = prunes && (config.prune->ratios == "auto" || config.prune->ratios == "sensitivity");
+  const bool draws_curves = prunes && config.prune->ratios != "uniform" && config.prune->ratios != "global";
   if (repairs) request.draw_calibrate *= 2;
   request.draw_calibrate = config.has_stage("calibrate") || config.has_stage("transform") || fits_inputs || repairs
                                ? request.draw_calibrate

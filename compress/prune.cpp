@@ -15,6 +15,8 @@
 #include "compress/prune/evenly.h"
 #include "compress/prune/importance.h"
 #include "compress/prune/repair.h"
+#include "compress/prune/timed_aim.h"
+#include "compress/prune/width_times.h"
 #include "compress/prune/widths.h"
 #include "compress/session.h"
 #include "compress/stage_keys.h"
@@ -85,6 +87,10 @@ bool has_curves(const Session& session) {
   return session.config.prune->ratios != "global" && session.config.prune->ratios != "uniform" &&
          session.splits.score.has_value();
 }
+// A clock has a say where time is the aim, or where it is asked for: widths that do not pay are no choices then.
+bool is_timed(const Session& session) {
+  return has_curves(session) && (prune_keys(session.config).latency || session.config.prune->ratios == "timed");
+}
 bool repairs(const Session& session) {
   return session.config.prune->repair.value_or(true) && session.splits.calibrate.has_value();
 }
@@ -139,56 +145,11 @@ void aim_of_round(const PruneConfig& config, std::int64_t iterations, std::int64
   if (task.ratio) task.ratio = 1 - std::pow(1 - *config.pruning_ratio, 1 / rounds);
 }
 
-constexpr int kTimedCuts = 7;  // networks that are timed on the way to a latency
-
-// Widths for the task's aim in multiply-adds.
-using Widen = std::function<Result<pruning::Widths>(const pruning::WidthTask& task)>;
-
-// The greatest share of multiply-adds whose network is timed within `share` of what the model takes, by halving.
-Result<pruning::Widths> widths_for_time(const Session& session, pruning::WidthTask task, double share,
-                                        const Widen& widen, json& timed) {
-  double low = 0, high = 1;
-  std::optional<pruning::Widths> found;
-  double least = 1;  // share of the time that was reached
-  for (int i = 0; i < kTimedCuts; ++i) {
-    CTK_CHECK(check_interrupt());
-    task.macs_kept = (low + high) / 2;
-    if (!pruning::require_reachable(task)) {
-      low = *task.macs_kept;
-      continue;
-    }
-    CTK_TRY(const pruning::Widths widths, widen(task));
-    const Coupling::Units removed = pruning::removed_by(task, widths);
-    CTK_TRY(const graph::Graph cut, task.coupling.cut(removed));
-    const graph::Graph* const both[] = {&session.model.graph, &cut};
-    CTK_TRY(const std::vector<double> times, median_times_us(session, both));
-    const double macs = static_cast<double>(task.macs.of(removed)) / static_cast<double>(task.macs.whole());
-    timed.push_back({{"macs", macs}, {"latency", times[1] / times[0]}});
-    least = std::min(least, times[1] / times[0]);
-    const bool is_met = times[1] <= share * times[0];
-    if (is_met) found = widths;
-    (is_met ? low : high) = *task.macs_kept;
-  }
-  if (found) return *found;
-  char text[120];
-  std::snprintf(text, sizeof text, "%.0f %% of the network's time, the least of %d cuts, found \"%.0f %%\"",
-                100 * least, kTimedCuts, 100 * share);
-  return config_error(std::string("stages.prune.latency: expected at least ") + text +
-                      ". Raise it or max_ratio, or loosen `targets` and `ignore`");
-}
-
 struct CutNetwork {
   graph::Graph graph;
   json groups, repaired, timed;
   double macs_before = 0, macs_after = 0;
 };
-
-Result<double> share_of_time(const Session& session, const Limit& limit) {
-  if (limit.is_share) return limit.value;
-  const graph::Graph* const one[] = {&session.model.graph};
-  CTK_TRY(const std::vector<double> times, median_times_us(session, one));
-  return limit.value / times[0];
-}
 
 Result<CutNetwork> cut_channels(Session& session, const graph::Graph& graph, std::int64_t round, double whole) {
   const PruneConfig& config = *session.config.prune;
@@ -215,16 +176,28 @@ Result<CutNetwork> cut_channels(Session& session, const graph::Graph& graph, std
     }
     CTK_TRY(curves, pruning::measure_curves(task, *session.splits.score, options));
   }
-  const Widen widen = [&](const pruning::WidthTask& aimed) {
+  if (is_timed(session)) {
+    CTK_CHECK(pruning::time_curves(task, batch_shapes(session.model, 1), curves));
+    pruning::drop_slow_widths(curves);
+  }
+  const auto widen = [&](const pruning::WidthTask& aimed) {
     if (has_curves(session)) return pruning::widths_from_curves(aimed, curves);
     return config.ratios == "global" ? pruning::global_widths(aimed, scores) : pruning::uniform_widths(aimed);
+  };
+  const pruning::Widen widen_to = [&](double share) -> Result<pruning::Widths> {
+    if (is_timed(session)) return pruning::widths_within_time(task, curves, share);
+    pruning::WidthTask aimed = task;
+    aimed.macs_kept = share;
+    if (auto reach = pruning::require_reachable(aimed); !reach)
+      return Error{ErrorCode::budget_infeasible, std::move(reach).error().message};
+    return widen(aimed);
   };
   json timed = json::array();
   pruning::Widths widths;
   if (keys.latency) {
-    CTK_TRY(const double share, share_of_time(session, *keys.latency));
+    CTK_TRY(const double share, pruning::share_of_time(session, *keys.latency));
     const double rounds = static_cast<double>(keys.iterations), part = static_cast<double>(round + 1) / rounds;
-    CTK_TRY(widths, widths_for_time(session, task, std::pow(share, part), widen, timed));
+    CTK_TRY(widths, pruning::widths_for_time(session, task, std::pow(share, part), widen_to, timed));
   } else {
     CTK_TRY(widths, widen(task));
   }

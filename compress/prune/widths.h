@@ -44,6 +44,7 @@ Result<Widths> global_widths(const WidthTask& task, const Scores& scores);
 struct CurvePoint {
   std::size_t width = 0;
   double loss = 0;  // nats
+  double us = 0;    // of the network so cut (width_times.h); 0: not timed
 };
 using Curves = std::vector<std::vector<CurvePoint>>;  // [groups], widest first; empty for groups that stay
 // Least summed loss by the search programme; sums of multiply-adds are corrected until the cut network keeps the aim.

@@ -319,10 +319,13 @@ def test_more_blocks_than_can_go_are_refused_before_any_work(job):
     assert not job.output.exists()
 
 
+def wide_pair():
+    return model_of([conv("a", "x", pads=[1] * 4), node("Relu", ["a"], ["r"]), conv("b", "r", "y", pads=[1] * 4)], {"x": (["N", 3, 24, 24], F32)},
+                    {"y": (["N", 8, 24, 24], F32)}, conv_weights(a=(96, 3, 3, 3), b=(8, 96, 3, 3)))
+
+
 def test_a_latency_is_an_aim_that_is_measured(job):
-    model = model_of([conv("a", "x", pads=[1] * 4), node("Relu", ["a"], ["r"]), conv("b", "r", "y", pads=[1] * 4)], {"x": (["N", 3, 24, 24], F32)},
-                     {"y": (["N", 8, 24, 24], F32)}, conv_weights(a=(96, 3, 3, 3), b=(8, 96, 3, 3)))
-    job.write(model, {"x": gaussian(16, 3, 24, 24)})
+    job.write(wide_pair(), {"x": gaussian(16, 3, 24, 24)})
     job.pipeline(stages=[{"prune": {"latency": "70 %", "ratios": "uniform"}}, {"export": {"formats": ["onnx"]}}])
     outcome = job.run()
     assert outcome.code == 0, outcome.err
@@ -335,3 +338,15 @@ def test_a_latency_is_an_aim_that_is_measured(job):
     job.pipeline(stages=[{"prune": {"latency": "50 %", "macs": 0.5}}, {"export": {"formats": ["onnx"]}}])
     outcome = job.run()
     assert outcome.code == 2 and "stages[0].prune.latency: expected one aim" in outcome.error
+
+
+@pytest.mark.parametrize("aim", [{"latency": "70 %"}, {"macs": 0.6, "ratios": "timed"}])
+def test_curves_are_timed_where_time_matters(job, aim):
+    job.write(wide_pair(), {"x": gaussian(64, 3, 24, 24)})
+    job.pipeline(stages=[{"prune": aim}, {"export": {"formats": ["onnx"]}}], calibrate={"samples": 32}, evaluate={"skip": 48})
+    outcome = job.run()
+    assert outcome.code == 0, outcome.err
+    row = next(row for row in job.report()["pruned"] if row["name"] == "a")
+    widths = [point["width"] for point in row["curve"]]
+    # All eighths of 96 would be 10 widths; at most those are left that are quicker than every wider one.
+    assert widths[0] == 96 and widths == sorted(widths, reverse=True) and row["kept"] in widths and row["kept"] < 96

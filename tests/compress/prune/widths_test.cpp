@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "compress/prune/width_times.h"
 #include "tests/support/graph_builder.h"
 
 namespace ctk::pruning {
@@ -111,6 +112,58 @@ TEST(Widths, CurvesSpendTheLossWhereItIsLeast) {
   const auto widths = widths_from_curves(task, curves);
   ASSERT_TRUE(widths) << widths.error().message;
   EXPECT_EQ(*widths, (Widths{5, 8, 2}));
+}
+
+// 8 and 8 channels: 100 us whole. The first group's 6 takes longer than its 8, its 4 as long as its 5.
+Curves timed_curves() {
+  return {{{8, 0.0, 100}, {6, 0.1, 104}, {5, 0.2, 90}, {4, 0.5, 90}, {3, 0.9, 80}},
+          {{8, 0.0, 100}, {6, 0.3, 92}, {4, 0.4, 85}, {2, 3.0, 70}},
+          {}};
+}
+
+TEST(WidthTimes, AWidthAsSlowAsAWiderOneIsNoChoice) {
+  Curves curves = timed_curves();
+  drop_slow_widths(curves);
+  const auto widths_of = [&](std::size_t group) {
+    Widths widths;
+    for (const CurvePoint& point : curves[group]) widths.push_back(point.width);
+    return widths;
+  };
+  EXPECT_EQ(widths_of(0), (Widths{8, 5, 3}));
+  EXPECT_EQ(widths_of(1), (Widths{8, 6, 4, 2}));
+}
+
+TEST(WidthTimes, SavingsAddUpToTheShareAtTheLeastLoss) {
+  const Fixture f(chain({8, 8}));
+  Curves curves = timed_curves();
+  drop_slow_widths(curves);
+  const auto at = [&](double share) { return widths_within_time(f.task(), curves, share); };
+  EXPECT_EQ(*at(1.0), (Widths{8, 8, 2}));
+  EXPECT_EQ(*at(0.90), (Widths{5, 8, 2}));  // 10 us off for 0.2; the second gives 15 for 0.4
+  EXPECT_EQ(*at(0.85), (Widths{8, 4, 2}));  // 15 us for 0.4; 5 and 6 channels give 18 for 0.5
+  EXPECT_EQ(*at(0.75), (Widths{5, 4, 2}));  // 25 us for 0.6; 20 + 8 for 1.2
+  EXPECT_EQ(*at(0.50), (Widths{3, 2, 2}));  // all there is, exactly
+  const auto beyond = at(0.49);
+  ASSERT_FALSE(beyond);
+  EXPECT_EQ(beyond.error().code, ErrorCode::budget_infeasible);
+}
+
+TEST(WidthTimes, EveryKeptWidthIsTimedAndTheWholeStays) {
+  const Fixture f(chain({16, 16}));
+  WidthTask task = f.task();
+  Curves curves(3);
+  for (std::size_t g = 0; g < 2; ++g) {
+    for (const std::size_t width : allowed_widths(task, g)) curves[g].push_back({width, 0.0});
+  }
+  const std::vector<Shape> shapes{{1, 2, 1, 1}};
+  ASSERT_TRUE(time_curves(task, shapes, curves));
+  for (std::size_t g = 0; g < 2; ++g) {
+    EXPECT_EQ(curves[g].front().width, 16u);
+    EXPECT_EQ(curves[g].back().width, allowed_widths(task, g).back());
+    EXPECT_LE(curves[g].size(), 16u);
+    for (const CurvePoint& point : curves[g]) EXPECT_GT(point.us, 0);
+  }
+  EXPECT_TRUE(curves[2].empty());
 }
 
 TEST(Widths, StepsFollowTheWidthOfTheGroup) {
