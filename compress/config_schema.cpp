@@ -140,7 +140,7 @@ const KeyRow kRows[] = {
     {"stages.early_exit.epochs", integer, 1, 1e6, "20", {}, "", "passes over data.train, for each head"},
     {"stages.early_exit.batch_size", integer, 1, 1e6, "128", {}, "", "samples a gradient is the mean of"},
     {"stages.early_exit.learning_rate", number, kAboveZero, 1e3, "0.01", {}, "", "of Adam, at its highest"},
-    {"stages.early_exit.temperature", number, kAboveZero, 1e6, "2", {}, "", "divides the logits of network and head"},
+    {"stages.early_exit.temperature", number, kAboveZero, 1e6, "1", {}, "", "divides the logits of network and head"},
     {"stages.early_exit.alpha", number, 0, 1, "0.5", {}, "", "weight of the network's outputs against the labels"},
 
     {"stages.transform", section, 0, 0, "", {}, "", ""},

@@ -34,7 +34,7 @@ struct EarlyExitKeys {
   MetricDrop max_drop;
   bool continues = false;  // on_refusal
   std::int64_t epochs = 20, batch_size = 128;
-  double learning_rate = 0.01, temperature = 2, alpha = 0.5;
+  double learning_rate = 0.01, temperature = 1, alpha = 0.5;
 };
 EarlyExitKeys early_exit_keys(const PipelineConfig& config);
 

@@ -13,7 +13,7 @@ namespace ctk::exits {
 
 struct HeadOptions {
   std::int64_t epochs = 20, batch_size = 128;
-  double learning_rate = 0.01, temperature = 2, alpha = 0.5;
+  double learning_rate = 0.01, temperature = 1, alpha = 0.5;
   std::uint64_t seed = 0;
   int threads = 1;
   std::function<Status(std::int64_t step)> on_step = {};  // of all heads together

@@ -18,7 +18,7 @@ struct Site {
 // ends that lie nearest to a quarter, a half and three quarters of the multiply-adds. Blocks are prune's; a network
 // without them has its cuts instead. In the order they are passed, at most kMostExits.
 // Errors: config (a name that is not there, or that a sample can go around; nothing found).
-inline constexpr std::size_t kMostExits = 8;
+inline constexpr std::size_t kMostExits = 16;
 Result<std::vector<Site>> find_sites(const pipeline::LoadedModel& model, const pipeline::EarlyExitKeys& keys,
                                      const std::string& key);
 

@@ -1,18 +1,22 @@
 // Thresholds of early exits: least mean cost of a sample, so that at least a given number come out right.
 // In:  confidence [exits][samples], is_right [exits + 1][samples], cost [exits + 1].
 // Out: thresholds [exits].
-// Cost: O(exits * samples * log samples) a sweep; a handful of sweeps.
+// Cost: O(exits * samples * log samples) a sweep; a handful of sweeps for each of kPrices.
 // Source: thresholds on the largest softmax probability, as in Teerapittayanon et al., BranchyNet, 2016 (there on
-// entropy). Differs: set together, by coordinate descent under one limit, instead of one by one by hand.
+// entropy). Differs: set together under one limit: coordinate descent with a price on wrong answers, then under the
+// limit.
 #include "compress/early_exit/thresholds.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace ctk::exits {
 namespace {
 
 constexpr int kMostSweeps = 32;
+// A wrong answer costs from 1/64 to 2^12 runs of the whole network, by steps of half a power of two.
+constexpr int kFirstPrice = -6, kPrices = 37;
 constexpr float kMargin = 1.0f / 1024;  // below the least sure sample, where all leave
 
 // Where a sample that has come to exit `from` leaves.
@@ -27,9 +31,14 @@ float between(float last, float next) {
   return middle > next ? middle : last;
 }
 
-// The threshold of `exit` with which the mean cost is least, given the others.
+struct Aim {
+  std::size_t least_right = 0;
+  double price = 0;  // of a sample that comes out wrong, in the unit of cost
+};
+
+// The threshold of `exit` with which mean cost and price are least, given the others.
 float best_threshold(const Outcomes& outcomes, const std::vector<float>& thresholds, const std::vector<double>& cost,
-                     std::size_t exit, std::size_t least_right) {
+                     std::size_t exit, const Aim& aim) {
   std::vector<float> without = thresholds;
   without[exit] = kNobody;
   std::vector<std::size_t> here, later(outcomes.samples());
@@ -41,13 +50,14 @@ float best_threshold(const Outcomes& outcomes, const std::vector<float>& thresho
   }
   const std::vector<float>& sure = outcomes.confidence[exit];
   std::ranges::stable_sort(here, [&](std::size_t a, std::size_t b) { return sure[a] > sure[b]; });
-  const auto is_enough = [&] { return right >= static_cast<std::ptrdiff_t>(least_right); };
+  const auto is_enough = [&] { return right >= static_cast<std::ptrdiff_t>(aim.least_right); };
   double saved = 0, most = is_enough() ? 0 : -std::numeric_limits<double>::infinity();
   float best = kNobody;
   for (std::size_t i = 0; i < here.size(); ++i) {
     const std::size_t s = here[i];
-    saved += cost[later[s]] - cost[exit];
-    right += static_cast<int>(outcomes.is_right[exit][s]) - static_cast<int>(outcomes.is_right[later[s]][s]);
+    const int gained = static_cast<int>(outcomes.is_right[exit][s]) - static_cast<int>(outcomes.is_right[later[s]][s]);
+    saved += cost[later[s]] - cost[exit] + aim.price * gained;
+    right += gained;
     const bool is_last = i + 1 == here.size();
     if (!is_last && sure[here[i + 1]] == sure[s]) continue;  // they leave together
     if (!is_enough() || saved <= most) continue;
@@ -57,30 +67,16 @@ float best_threshold(const Outcomes& outcomes, const std::vector<float>& thresho
   return best;
 }
 
-Leaving sweep(const Outcomes& outcomes, std::vector<float> thresholds, const std::vector<double>& cost,
-              std::size_t least_right) {
+// From the last exit to the first: what a sample would do later is known by then.
+std::vector<float> sweep(const Outcomes& outcomes, std::vector<float> thresholds, const std::vector<double>& cost,
+                         const Aim& aim) {
   for (int i = 0; i < kMostSweeps; ++i) {
     const std::vector<float> before = thresholds;
-    for (std::size_t e = 0; e < thresholds.size(); ++e)
-      thresholds[e] = best_threshold(outcomes, thresholds, cost, e, least_right);
+    for (std::size_t e = thresholds.size(); e-- > 0;)
+      thresholds[e] = best_threshold(outcomes, thresholds, cost, e, aim);
     if (thresholds == before) break;
   }
-  return leave(outcomes, thresholds, cost);
-}
-
-// The least one threshold for all exits among quantiles of what they say.
-std::vector<float> one_level(const Outcomes& outcomes, const std::vector<double>& cost, std::size_t least_right) {
-  std::vector<float> all;
-  for (const std::vector<float>& one : outcomes.confidence) all.insert(all.end(), one.begin(), one.end());
-  std::ranges::sort(all);
-  const std::size_t exits = outcomes.confidence.size();
-  Leaving best = leave(outcomes, std::vector<float>(exits, kNobody), cost);
-  for (std::size_t i = 0; i < kLevels && !all.empty(); ++i) {
-    const std::vector<float> level(exits, all[i * all.size() / kLevels]);
-    Leaving found = leave(outcomes, level, cost);
-    if (found.right >= least_right && found.mean_cost < best.mean_cost) best = std::move(found);
-  }
-  return best.thresholds;
+  return thresholds;
 }
 
 }  // namespace
@@ -100,9 +96,15 @@ Leaving leave(const Outcomes& outcomes, const std::vector<float>& thresholds, co
 
 Leaving choose_thresholds(const Outcomes& outcomes, const std::vector<double>& cost, std::size_t least_right) {
   const std::vector<float> none(outcomes.confidence.size(), kNobody);
-  Leaving from_level = sweep(outcomes, one_level(outcomes, cost, least_right), cost, least_right);
-  Leaving from_none = sweep(outcomes, none, cost, least_right);
-  return from_none.mean_cost < from_level.mean_cost ? from_none : from_level;
+  Leaving best = leave(outcomes, sweep(outcomes, none, cost, {least_right, 0}), cost);
+  for (int step = 0; step < kPrices; ++step) {
+    const double price = cost.back() * std::exp2(kFirstPrice + step / 2.0);
+    const std::vector<float> start = sweep(outcomes, none, cost, {0, price});
+    if (leave(outcomes, start, cost).right < least_right) continue;
+    Leaving found = leave(outcomes, sweep(outcomes, start, cost, {least_right, 0}), cost);
+    if (found.mean_cost < best.mean_cost) best = std::move(found);
+  }
+  return best;
 }
 
 }  // namespace ctk::exits

@@ -25,12 +25,12 @@ struct Leaving {
 // `cost`: [exits + 1], of a sample that leaves there, ascending.
 Leaving leave(const Outcomes& outcomes, const std::vector<float>& thresholds, const std::vector<double>& cost);
 
-// Thresholds under which `least_right` samples or more come out right, at small mean cost: found from one threshold for
-// all exits (of kLevels quantiles of what they say) and from none, by sweeps in which each exit in turn takes the least
-// mean cost that it can given the others, until nothing changes; the cheaper end is taken. With one exit the least
-// there is. A threshold lies midway between the last sample that leaves and the next that does not. The network's own
-// end must be right often enough: with nobody leaving early the answer is there.
-constexpr std::size_t kLevels = 256;
+// Thresholds under which `least_right` samples or more come out right, at small mean cost. Sweeps let each exit in turn
+// take the least mean cost that it can given the others, until nothing changes. They start from no exits, and from what
+// exits take when a wrong answer has a price instead of a limit, for a row of prices, so that no exit uses up what
+// others would make more of; the cheapest end is taken. With one exit the least there is. A threshold lies midway
+// between the last sample that leaves and the next that does not. The network's own end must be right often enough:
+// with nobody leaving early the answer is there.
 Leaving choose_thresholds(const Outcomes& outcomes, const std::vector<double>& cost, std::size_t least_right);
 
 }  // namespace ctk::exits

@@ -211,7 +211,7 @@ def test_exits_that_save_nothing_are_refused(job, trainer, on_refusal):
     ({"at": ["r9"], "max_drop": "1 pt"}, "top1", CONFIG,
      ['stages.early_exit.at: expected a value that the whole network narrows to', 'found "r9", which is no value or node of the model']),
     ({"at": ["y"], "max_drop": "1 pt"}, "top1", CONFIG, ['found "y", which is another']),
-    ({"every": 50, "max_drop": "1 pt"}, "top1", CONFIG, ["expected from 1 to 8 places for a head, found 0"]),
+    ({"every": 50, "max_drop": "1 pt"}, "top1", CONFIG, ["expected from 1 to 16 places for a head, found 0"]),
     ({"max_drop": "1"}, "top1", CONFIG, ["max_drop", "1.0 pt"]),
     ({}, "top1", CONFIG, ["max_drop"]),
     ({"max_drop": "1 pt"}, "kl", CONFIG, ['expected the metric top1 or agreement, which are of single samples, found "kl"']),

@@ -62,6 +62,18 @@ TEST(Thresholds, AnExitWhoseSamplesTheEarlierOneTakesIsLeftUnused) {
   EXPECT_EQ(found.samples, (Sizes{2, 0, 0}));
 }
 
+// One sample may be lost. The first exit could spend it on sample 1 alone and save 3 of 4; the second, surest of
+// samples 2 to 5 where it is wrong of one, saves 2 on each of four.
+TEST(Thresholds, NoExitUsesUpWhatAnotherMakesMoreOf) {
+  const Outcomes table{
+      {{0.9f, 0.1f, 0.1f, 0.1f, 0.1f}, {0.1f, 0.9f, 0.8f, 0.8f, 0.7f}},
+      {{false, false, false, false, false}, {false, true, false, true, true}, {true, true, true, true, true}}};
+  const Leaving found = choose_thresholds(table, {1, 2, 4}, 4);
+  EXPECT_EQ(found.samples, (Sizes{0, 4, 1}));
+  EXPECT_EQ(found.right, 4u);
+  EXPECT_DOUBLE_EQ(found.mean_cost, (4 * 2 + 4) / 5.0);
+}
+
 TEST(Thresholds, NumbersThatAreNoneLeaveNowhereEarly) {
   const Outcomes bad{{{NAN, 0.9f}}, {{false, true}, {true, true}}};
   EXPECT_EQ(leave(bad, {0.0f}, kCost).samples, (Sizes{1, 1}));
