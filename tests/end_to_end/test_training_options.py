@@ -8,7 +8,7 @@ import onnx
 import pytest
 from conftest import F32, model_of, run_measured, small_cnn
 from onnx import helper
-from test_training import EXPORT, INPUT, VALIDATE, columns, recorded, trainer, training  # noqa: F401  (a fixture)
+from test_training import EXPORT, INPUT, VALIDATE, columns, perturbed_checkpoint, recorded, trainer, training  # noqa: F401
 
 HAS_BF16 = "avx512_bf16" in open("/proc/cpuinfo").read()
 
@@ -53,6 +53,54 @@ def test_a_teacher_of_more_classes_is_cut_on_request_and_only_then(job, trainer)
     by_hand = weights_of(job.output / "model.onnx")
     for name, weight in learned.items():
         assert np.array_equal(weight, by_hand[name]), name
+
+
+def with_more_tokens(source, target, more):
+    """The checkpoint folder again, with so many rows of noise behind its embedding, which is its head too."""
+    target.mkdir()
+    shutil.copy2(source / "tokenizer.json", target / "tokenizer.json")
+    config = json.loads((source / "config.json").read_text())
+    config["vocab_size"] += more
+    (target / "config.json").write_text(json.dumps(config))
+    file = (source / "model.safetensors").read_bytes()
+    begin, head, data = 8 + int.from_bytes(file[:8], "little"), {}, b""
+    for name, info in json.loads(file[8:begin]).items():
+        if name == "__metadata__":
+            continue
+        bytes, (first, last) = b"", info["data_offsets"]
+        if name == "model.embed_tokens.weight":
+            bytes = np.random.default_rng(6).normal(size=(more, info["shape"][1])).astype(np.float32).tobytes()
+            info["shape"][0] += more
+        head[name] = {**info, "data_offsets": [len(data), len(data) + last - first + len(bytes)]}
+        data += file[begin + first:begin + last] + bytes
+    text = json.dumps(head).encode()
+    (target / "model.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + data)
+
+
+def test_a_teacher_of_more_tokens_teaches_the_students_alone(job, trainer, shared_data):
+    """B073: 512 tokens against 520. Cut, its softmax runs over 512: the student learns what the teacher of 512 teaches."""
+    source, lines, learned = shared_data / "stories260k", {"lines": True, "bos": True, "context": 32}, {}
+    perturbed_checkpoint(source, job.folder / "net", 0.3)
+    with_more_tokens(source, job.folder / "more", 8)
+    for teacher, cuts in ((source, False), (job.folder / "more", True), (job.folder / "more", False)):
+        keys = {"teacher": str(teacher), "epochs": 1, "batch_size": 8, "optimizer": "adamw", "learning_rate": 0.001, "cut_teacher": cuts}
+        config = {"model": "net", "output": f"out_{teacher.name}" if teacher == source or cuts else "refused", "seed": 0, "threads": 1,
+                  "data": {"train": {"path": str(source / "stories_calib_generated.txt"), "samples": 32, **lines},
+                           "select": {"path": str(source / "tinystories_eval.txt"), "metric": "perplexity", "samples": 4, **lines}},
+                  "stages": [{"distill": keys}, {"export": {"formats": ["onnx"]}}]}
+        (job.folder / "pipeline.yaml").write_text(json.dumps(config))
+        outcome = job.run()
+        if teacher != source and not cuts:
+            assert outcome.code == INPUT and "distill ..." not in outcome.err
+            assert "stages.distill.teacher: expected the student's 512 classes, found 520" in outcome.error
+            continue
+        assert outcome.code == 0, outcome.err
+        learned[cuts] = weights_of(job.folder / f"out_{teacher.name}" / "model.onnx")
+    assert learned[True].keys() == learned[False].keys()
+    for name, weight in learned[True].items():
+        np.testing.assert_allclose(weight, learned[False][name], atol=1e-4, err_msg=name)   # 520 columns may round otherwise
+    stage = json.loads((job.folder / "out_more" / "report.json").read_text())["stages"][0]
+    assert stage["metric_after"] < 0.9 * stage["metric_before"], stage   # perplexity
 
 
 def test_recorded_outputs_of_more_classes_are_cut_on_request(job, trainer):
@@ -126,8 +174,6 @@ def test_checkpoints_and_batch_norms_do_not_go_together(job, trainer):
 
 def test_probabilities_of_attention_draw_a_language_model_to_its_teacher(job, trainer, shared_data):
     """Auto pairs the Attention nodes, whose weights then move the student."""
-    from test_training import perturbed_checkpoint
-
     source = shared_data / "stories260k"
     perturbed_checkpoint(source, job.folder / "net", 0.3)
     lines = {"lines": True, "bos": True, "context": 64}
