@@ -116,7 +116,7 @@ Result<std::vector<StageCost>> stage_costs(const pipeline::Session& session, con
   }
   CTK_TRY(const auto times, runtime::measure_interleaved(turns, {0.2, 10, 500, 3}));
   costs.push_back({0, 0});
-  for (std::size_t i = 0; i < times.size(); ++i) costs[i].latency_us = times[i].median_us;
+  for (std::size_t i = 0; i < times.size(); ++i) costs[i].latency_us = times[i].least_us;
   return costs;
 }
 

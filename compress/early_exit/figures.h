@@ -23,7 +23,7 @@ Result<Outcomes> outcomes_of(const graph::Graph& graph, const Exits& exits, cons
 
 struct StageCost {
   double macs = 0;        // of one sample, of this stage alone
-  double latency_us = 0;  // median
+  double latency_us = 0;  // least: on a busy machine medians would flatter short stages
 };
 // Of each stage. `with_times`: of one sample, stages run on what the stages before them gave, and the graph `whole` in
 // turn with them, whose time comes last. Errors: those of running.
