@@ -68,7 +68,7 @@ Status bench_gptq(std::size_t k, std::size_t tokens, BenchRow row, const EmitRow
     quantization::GptqOptions options;
     options.form.group_size = 128;
     if (is_plain) options.sweeps = 0;
-    options.judges_samples = !is_plain;
+    options.judges_samples = options.falls_back = !is_plain;
     begin = now_us();
     CTK_TRY(const quantization::GptqOutcome outcome, quantize_gptq(input, options));
     row.min_us = row.med_us = now_us() - begin;

@@ -96,11 +96,11 @@ struct CoordinateDescent::BlockLanes {
   std::size_t stride, width;
   std::size_t begin = 0, end = 0;
 
-  void moved(std::size_t k, const Lanes& step) {
+  [[gnu::always_inline]] void moved(std::size_t k, const Lanes& step) {
     subtract_product(gradient + begin, step, h + k * stride + begin, width - begin);
   }
 
-  void search(const GroupSearch& search, std::size_t index, GroupLanes& group) {
+  [[gnu::always_inline]] void search(const GroupSearch& search, std::size_t index, GroupLanes& group) {
     for (std::size_t k = begin; k < end; ++k) {
       for (std::size_t r = 0; r < kLanes; ++r) change[k][r] = -level[k][r] * group.scale[r];
     }
@@ -111,7 +111,7 @@ struct CoordinateDescent::BlockLanes {
     }
   }
 
-  void move_codes(const GroupLanes& group) {
+  [[gnu::always_inline]] void move_codes(const GroupLanes& group) {
     Lanes inverse, step;
     for (std::size_t r = 0; r < kLanes; ++r) inverse[r] = 1.0f / group.scale[r];
     for (std::size_t k = begin; k < end; ++k) {
@@ -126,7 +126,7 @@ struct CoordinateDescent::BlockLanes {
     }
   }
 
-  void refit_scale(GroupLanes& group, const GridForm& form) {
+  [[gnu::always_inline]] void refit_scale(GroupLanes& group, const GridForm& form) {
     std::fill(&change[begin][0], &change[width][0], 0.0f);  // becomes H p, p the group's levels
     for (std::size_t k = begin; k < end; ++k) {
       Lanes minus;
@@ -146,7 +146,7 @@ struct CoordinateDescent::BlockLanes {
   }
 };
 
-std::size_t CoordinateDescent::move_codes(const Block& block, Rows& rows, SweepParts parts) const {
+CTK_LANES std::size_t CoordinateDescent::move_codes(const Block& block, Rows& rows, SweepParts parts) const {
   const std::size_t width = block.end - block.begin, length = form_.group_length(columns_),
                     groups = form_.groups(columns_);
   std::vector<float> gradients(rows.count * width), room(3 * width * kLanes);

@@ -132,6 +132,7 @@ Result<InputCodes> code_from_inputs(const Graph& graph, const SchemeMap& schemes
       request.inputs = &inputs;
       request.damping = options.damping;
       inputs.judged = judged;
+      inputs.judges_only = judged == nullptr && inputs.held_out.rows() > 0;
       auto outcome = keep_or_code(*quantizer, request);
       if (!outcome) return std::move(outcome).error().with_context(printable(job.address));
       return outcome;

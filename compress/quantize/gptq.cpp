@@ -194,8 +194,8 @@ struct Strip {
   std::vector<std::int8_t>& codes;
 };
 
-void round_block(const Strip& strip, const Corrections& block, std::size_t row, std::size_t lanes, const float* product,
-                 std::vector<float>& values, float* errors) {
+CTK_LANES void round_block(const Strip& strip, const Corrections& block, std::size_t row, std::size_t lanes,
+                           const float* product, std::vector<float>& values, float* errors) {
   const GridForm& form = strip.options.form;
   const std::size_t k = strip.input.columns, width = block.end - block.begin, groups = form.groups(k);
   const std::size_t length = form.group_length(k);
@@ -283,7 +283,10 @@ Result<GptqOutcome> quantize_gptq(const GptqInput& input, const GptqOptions& opt
     for (std::size_t i = 0; i < k; ++i) importance.push_back(curvature.damped[i * k + i]);
   }
   Grids rounded_grids = fit_grids(input.weights, n, k, options.form, options.fit, importance);
-  std::vector<std::int8_t> rounded = round_to_grids(input.weights, n, k, options.form, rounded_grids);
+  const bool is_reached = receipt.dead_columns < k, holds_out = !input.held_out_hessian.empty();
+  const bool judges = is_reached && (options.judges_samples || (options.falls_back && !holds_out));
+  std::vector<std::int8_t> rounded;
+  if (judges || holds_out || !is_reached) rounded = round_to_grids(input.weights, n, k, options.form, rounded_grids);
   const std::vector<float> target = moved_target(input, curvature, options.target_share);
   outcome.grids = input.cross.empty() ? rounded_grids : fit_grids(target, n, k, options.form, options.fit, importance);
   outcome.codes = round_in_order(input, options, curvature, outcome.grids, target);
@@ -296,20 +299,19 @@ Result<GptqOutcome> quantize_gptq(const GptqInput& input, const GptqOptions& opt
       if (moved == 0 && !options.sweep_parts.refits_scales) break;
     }
   }
-  const bool is_reached = receipt.dead_columns < k;
   const auto errors = [&](std::span<const float> hessian, std::span<const float> cross) {
     const std::vector<float> missed = cross.empty() ? std::vector<float>() : through_gap(input, hessian, cross);
     return std::pair{error_on(input, hessian, missed, options.form, rounded, rounded_grids),
                      error_on(input, hessian, missed, options.form, outcome.codes, outcome.grids)};
   };
   curvature.damped = {};
-  const bool judges = is_reached && (options.judges_samples || input.held_out_hessian.empty());
   if (judges) std::tie(receipt.error_rounding, receipt.error) = errors(input.hessian, input.cross);
-  receipt.fell_back = !is_reached || receipt.error > receipt.error_rounding;
-  if (!input.held_out_hessian.empty()) {
+  receipt.fell_back = !is_reached || (options.falls_back && receipt.error > receipt.error_rounding);
+  if (holds_out) {
     std::tie(receipt.held_out_error_rounding, receipt.held_out_error) =
         errors(input.held_out_hessian, input.held_out_cross);
-    receipt.fell_back = !is_reached || *receipt.held_out_error > *receipt.held_out_error_rounding;
+    receipt.fell_back =
+        !is_reached || (options.falls_back && *receipt.held_out_error > *receipt.held_out_error_rounding);
   }
   if (receipt.fell_back) {
     outcome.codes = std::move(rounded);

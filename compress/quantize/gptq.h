@@ -20,7 +20,8 @@ struct GptqOptions {
   double damping = 0.01;                 // of the mean of H's diagonal over live columns, added to all of it
   int sweeps = 4;                        // of coordinate descent after GPTQ; 0: plain GPTQ
   SweepParts sweep_parts;                // what moves in them besides codes
-  bool judges_samples = true;            // errors on the samples themselves; needed where none are held out
+  bool judges_samples = true;            // errors on the samples themselves, even where others are held out
+  bool falls_back = true;                // to rounding where that loses less; false: what is found is taken
   double target_share = 0.5;             // of the way to the best weights for the inputs as they come; needs `cross`
 };
 

@@ -1,36 +1,36 @@
 #include "compress/quantize/gptq_weight.h"
 
 #include <algorithm>
-#include <cmath>
 
+#include "compress/quantize/coordinate_descent.h"
 #include "compress/quantize/gptq.h"
 #include "compress/quantize/layer_inputs.h"
 
 namespace ctk::quantization {
 namespace {
 
-// trace(W H W^T): the squared outputs themselves.
-double output_energy(std::span<const float> weights, std::span<const float> hessian, std::size_t rows,
-                     std::size_t columns) {
-  double sum = 0;
-  for (std::size_t r = 0; r < rows; ++r) {
-    const float* w = weights.data() + r * columns;
-    for (std::size_t i = 0; i < columns; ++i) {
-      const float* h = hessian.data() + i * columns;
-      float line = 0;
-      for (std::size_t j = 0; j < columns; ++j) line += h[j] * w[j];
-      sum += static_cast<double>(line) * static_cast<double>(w[i]);
-    }
+// Of a weight with more rows than twice this, so many at least judge the method: rows are coded independently, and
+// what is held out tells the methods apart by far fewer.
+constexpr std::size_t kJudges = 256;
+
+std::vector<float> every(std::size_t step, std::span<const float> rows, std::size_t columns) {
+  std::vector<float> some;
+  for (std::size_t r = 0; (r + step) * columns <= rows.size(); r += step) {
+    const auto row = rows.subspan(r * columns, columns);
+    some.insert(some.end(), row.begin(), row.end());
   }
-  return sum;
+  return some;
 }
 
-InputReceipt receipt_of(const GptqReceipt& found, const LayerInputs& inputs, double energy) {
+// Errors are shares of the squared outputs, tr(W H W^T).
+InputReceipt receipt_of(const GptqReceipt& found, const LayerInputs& inputs, const GptqInput& input) {
   InputReceipt receipt;
   receipt.rows = static_cast<std::int64_t>(inputs.coded.rows());
   receipt.held_out_rows = static_cast<std::int64_t>(inputs.held_out.rows());
   receipt.damping = found.damping;
   receipt.damping_raises = found.damping_raises;
+  const auto moment = input.held_out_hessian.empty() ? input.hessian : input.held_out_hessian;
+  const double energy = output_error(input.weights, input.rows, moment, input.columns);
   const double share = energy > 0 ? 1 / energy : 0;
   receipt.error_rounding = found.held_out_error_rounding.value_or(found.error_rounding) * share;
   receipt.error = found.held_out_error.value_or(found.error) * share;
@@ -105,14 +105,29 @@ Result<WeightOutcome> quantize_by_gptq(const WeightRequest& request) {
   GptqOptions options;
   options.form = grid_form_of(request.scheme);
   options.damping = request.damping;
-  options.judges_samples = input.held_out_hessian.empty();
+  options.judges_samples = false;
+  options.falls_back = inputs.judged == nullptr;
+  if (const std::size_t step = input.rows / kJudges; inputs.judges_only && step > 1) {
+    const std::vector<float> some = every(step, rows, input.columns);
+    GptqInput part = input;
+    part.weights = some;
+    part.rows = some.size() / input.columns;
+    CTK_TRY(const GptqOutcome trial, quantize_gptq(part, options));
+    if (!trial.receipt.fell_back) {
+      WeightOutcome outcome;
+      outcome.tensor.scheme = request.scheme;
+      outcome.tensor.codes = pack_codes({0}, {}, request.scheme.weight_bits);
+      outcome.tensor.method = "gptq";
+      outcome.receipt = receipt_of(trial.receipt, inputs, part);
+      return outcome;
+    }
+  }
   CTK_TRY(GptqOutcome found, quantize_gptq(input, options));
   InputReceipt receipt;
   if (inputs.judged != nullptr) {
     receipt = *inputs.judged;
   } else {
-    const auto moment = input.held_out_hessian.empty() ? input.hessian : input.held_out_hessian;
-    receipt = receipt_of(found.receipt, inputs, output_energy(rows, moment, input.rows, input.columns));
+    receipt = receipt_of(found.receipt, inputs, input);
   }
 
   WeightOutcome outcome = outcome_of_grids(request, options.form, found.grids, found.codes);

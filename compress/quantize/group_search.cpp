@@ -57,7 +57,7 @@ GroupSearch::GroupSearch(std::span<const float> hessian, std::size_t columns, co
   });
 }
 
-bool GroupSearch::search(std::size_t index, GroupLanes& rows) const {
+CTK_LANES bool GroupSearch::search(std::size_t index, GroupLanes& rows) const {
   if (index >= groups_.size() || groups_[index].order.empty()) return false;
   const Group& group = groups_[index];
   const std::size_t size = group.order.size();

@@ -26,6 +26,9 @@ struct LayerInputs {
   // What a method was worth on samples held out, of the layer in work, once they are among the others; null: it is to
   // be judged.
   const InputReceipt* judged = nullptr;
+  // Only the receipt is wanted where the method wins on what is held out: codes are found again once all samples count.
+  // A method may then leave them out, and judge by some of the rows.
+  bool judges_only = false;
 
   // Samples that were held out count among the others from here on, and no longer by themselves.
   void add_held_out();

@@ -247,6 +247,25 @@ TEST(Gptq, FallsBackToRoundingWhereItLosesOnHeldOutSamples) {
   EXPECT_FALSE(run(input, options).receipt.fell_back);
 }
 
+TEST(Gptq, TakesWhatItFindsWhereItIsNotToFallBack) {
+  Layer layer = random_layer(8, 32, 40, 0.95, test::test_seed());
+  const std::vector<float> other = moment_of(random_layer(8, 32, 2000, 0.0, 9).inputs, 32);
+  GptqOptions options = options_of(3, false, 0, 4);
+  options.damping = 1e-4;
+  const GptqOutcome judged = run(layer.input(), options);  // wins on the samples themselves
+  options.judges_samples = options.falls_back = false;
+  const GptqOutcome plain = run(layer.input(), options);
+  EXPECT_EQ(plain.codes, judged.codes);
+  EXPECT_EQ(plain.grids.scales, judged.grids.scales);
+  EXPECT_EQ(plain.receipt.error, 0);  // nothing was asked
+  GptqInput input = layer.input();
+  input.held_out_hessian = other;  // where it loses
+  const GptqOutcome kept = run(input, options);
+  EXPECT_GT(*kept.receipt.held_out_error, *kept.receipt.held_out_error_rounding);
+  EXPECT_FALSE(kept.receipt.fell_back);
+  EXPECT_EQ(kept.codes, judged.codes);
+}
+
 TEST(Gptq, TargetsTheFloatOutputsThroughTheInputsAsTheyCome) {
   // The layer sees x = y + noise where the float network sees y: the codes are to fit W y.
   double symmetric = 0, half = 0;
