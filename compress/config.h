@@ -56,7 +56,7 @@ struct PruneConfig {
   std::string method = "l1";
   std::optional<double> macs, pruning_ratio;  // share of multiply-adds kept; share of channels removed
   double max_ratio = 0.9;                     // of one layer's channels
-  std::string ratios = "auto";                // uniform, global, sensitivity, timed
+  std::string ratios = "auto";                // uniform, global, sensitivity, timed, joint
   std::int64_t round_to = 0;                  // 0: auto
   std::vector<std::string> targets, ignore;   // patterns of layers
   std::optional<bool> repair;                 // absent: where there is data

@@ -270,7 +270,9 @@ class Rules {
     const std::int64_t* blocks = values_.get<std::int64_t>("stages.prune.blocks");
     const std::int64_t* rounds = values_.get<std::int64_t>("stages.prune.iterations");
     const bool has_aim = values_.has("stages.prune.macs") || values_.has("stages.prune.pruning_ratio");
-    const bool has_latency = values_.has("stages.prune.latency"), cuts_channels = has_aim || has_latency;
+    const std::string* shared = values_.get<std::string>("stages.prune.ratios");
+    const bool is_joint = shared != nullptr && *shared == "joint";
+    const bool has_latency = values_.has("stages.prune.latency"), cuts_channels = has_aim || has_latency || is_joint;
     if (has_latency && has_aim)
       problem("stages.prune.latency", "expected one aim, found macs or pruning_ratio beside it. Keep one.");
     if (!cuts_channels && (blocks == nullptr || *blocks == 0) && !has_problem_below("stages.prune")) {
@@ -295,7 +297,7 @@ class Rules {
     const std::string* method = values_.get<std::string>("stages.prune.method");
     const std::string* ratios = values_.get<std::string>("stages.prune.ratios");
     const bool* repair = values_.get<bool>("stages.prune.repair");
-    if (ratios != nullptr && (*ratios == "sensitivity" || *ratios == "timed"))
+    if (ratios != nullptr && (*ratios == "sensitivity" || *ratios == "timed" || *ratios == "joint"))
       need_data("prune", "calibrate", true);
     else if (repair != nullptr && *repair)
       need_data("prune", "calibrate", true);

@@ -34,12 +34,37 @@ void oracles(const CheckedValues& values, Problems& problems) {
   }
 }
 
+// Widths and schemes under one budget: what they share must be there, and no aim of widths alone beside it.
+void joint(const CheckedValues& values, Problems& problems) {
+  const std::string* ratios = values.get<std::string>("stages.prune.ratios");
+  if (ratios == nullptr || *ratios != "joint" || std::ranges::count(values.stages, "prune") == 0) return;
+  const auto problem = [&](const char* key, const std::string& text) { problems.emplace_back(key, text); };
+  for (const char* key : {"stages.prune.macs", "stages.prune.pruning_ratio", "stages.prune.latency"}) {
+    if (values.has(key))
+      problem(key,
+              "expected budget.size or budget.latency alone as the aim of ratios: joint, found this key. Remove it.");
+  }
+  for (const char* key : {"stages.prune.iterations", "stages.prune.blocks"}) {
+    const std::int64_t* count = values.get<std::int64_t>(key);
+    if (count != nullptr && *count > (std::string_view(key).ends_with("blocks") ? 0 : 1))
+      problem(key, "expected one round that cuts channels alone with ratios: joint, found \"" + std::to_string(*count) +
+                       "\". Remove this key.");
+  }
+  if (std::ranges::count(values.stages, "search") == 0)
+    problem("stages.prune.ratios",
+            "expected a stage \"search\", whose schemes joint chooses from, found none. Add it.");
+  if (!values.has("budget.size") && !values.has("budget.latency"))
+    problem("stages.prune.ratios",
+            "expected budget.size or budget.latency for widths and schemes to share, found neither. Give one.");
+}
+
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> stage_problems(const CheckedValues& values) {
   Problems problems;
   pairs(values, problems);
   oracles(values, problems);
+  joint(values, problems);
   return problems;
 }
 

@@ -111,7 +111,8 @@ const KeyRow kRows[] = {
      {},
      "",
      "uniform, global (by importance), sensitivity (by measured curves), timed (the same without widths that take as "
-     "long as wider ones); auto: sensitivity where there is data"},
+     "long as wider ones), joint (with schemes, under budget's size and latency); auto: sensitivity where there is "
+     "data"},
     {"stages.prune.round_to", text, 0, 0, "auto", {}, "", "widths are multiples of it; auto: by the layer's width"},
     {"stages.prune.targets", text_list, 0, 0, "", {}, "", "layers whose channels may go: addresses or re: patterns"},
     {"stages.prune.ignore", text_list, 0, 0, "", {}, "", "layers whose channels stay: addresses or re: patterns"},

@@ -100,7 +100,7 @@ class ValueCheck {
         {"qat.ranges", {"fixed", "learned", "clipped"}},
         {".student.depth", {"every_second"}},
         {".schedule", {"cosine", "step", "constant"}},
-        {"stages.prune.ratios", {"auto", "uniform", "global", "sensitivity", "timed"}},
+        {"stages.prune.ratios", {"auto", "uniform", "global", "sensitivity", "timed", "joint"}},
     };
     for (const auto& [path, words] : kWords) {
       if (!row_.path.ends_with(path) || std::ranges::count(words, std::string_view(node.text)) != 0) continue;

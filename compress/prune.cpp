@@ -14,6 +14,7 @@
 #include "compress/prune/curves.h"
 #include "compress/prune/evenly.h"
 #include "compress/prune/importance.h"
+#include "compress/prune/joint.h"
 #include "compress/prune/repair.h"
 #include "compress/prune/timed_aim.h"
 #include "compress/prune/width_times.h"
@@ -134,7 +135,7 @@ json to_json(const Coupling& coupling, const Wanted& wanted, const pruning::Widt
 }
 
 bool cuts_channels(const PruneConfig& config, const PruneKeys& keys) {
-  return config.macs || config.pruning_ratio || keys.latency;
+  return config.macs || config.pruning_ratio || keys.latency || config.ratios == "joint";
 }
 
 // What is left of the aim for one round: after all of them together it is met. `now` and `whole` are multiply-adds.
@@ -147,7 +148,7 @@ void aim_of_round(const PruneConfig& config, std::int64_t iterations, std::int64
 
 struct CutNetwork {
   graph::Graph graph;
-  json groups, repaired, timed;
+  json groups, repaired, timed, joint;
   double macs_before = 0, macs_after = 0;
 };
 
@@ -176,6 +177,7 @@ Result<CutNetwork> cut_channels(Session& session, const graph::Graph& graph, std
     }
     CTK_TRY(curves, pruning::measure_curves(task, *session.splits.score, options));
   }
+  json joint;
   if (is_timed(session)) {
     CTK_CHECK(pruning::time_curves(task, batch_shapes(session.model, 1), curves));
     pruning::drop_slow_widths(curves);
@@ -194,7 +196,11 @@ Result<CutNetwork> cut_channels(Session& session, const graph::Graph& graph, std
   };
   json timed = json::array();
   pruning::Widths widths;
-  if (keys.latency) {
+  if (config.ratios == "joint") {
+    CTK_TRY(const pruning::JointAnswer answer, pruning::joint_widths(session, task, curves));
+    widths = answer.widths;
+    joint = pruning::to_json(answer);
+  } else if (keys.latency) {
     CTK_TRY(const double share, pruning::share_of_time(session, *keys.latency));
     const double rounds = static_cast<double>(keys.iterations), part = static_cast<double>(round + 1) / rounds;
     CTK_TRY(widths, pruning::widths_for_time(session, task, std::pow(share, part), widen_to, timed));
@@ -202,7 +208,7 @@ Result<CutNetwork> cut_channels(Session& session, const graph::Graph& graph, std
     CTK_TRY(widths, widen(task));
   }
   const Coupling::Units removed = pruning::removed_by(task, widths);
-  CutNetwork cut{{},  to_json(coupling, wanted, widths, curves), json::array(), std::move(timed),
+  CutNetwork cut{{},  to_json(coupling, wanted, widths, curves), json::array(), std::move(timed), std::move(joint),
                  now, static_cast<double>(macs.of(removed))};
   CTK_TRY(cut.graph, coupling.cut(removed));
   if (!repairs(session)) return cut;
@@ -230,7 +236,7 @@ Result<ChangedNetwork> prune(Session& session) {
   const PruneKeys keys = prune_keys(session.config);
   graph::Graph net = session.model.graph.clone();
   json groups = json::array(), repaired = json::array(), trained = json::array(), blocks = json::array();
-  json timed = json::array();
+  json timed = json::array(), joint;
   if (keys.blocks > 0) {
     CTK_TRY(const auto removed,
             pruning::remove_least(net, keys.blocks, batch_shapes(session.model, 1), *session.splits.calibrate));
@@ -246,6 +252,7 @@ Result<ChangedNetwork> prune(Session& session) {
       after = cut.macs_after;
       join_rounds(groups, cut.groups);
       timed = std::move(cut.timed);
+      joint = std::move(cut.joint);
       repaired = std::move(cut.repaired);  // the last round's stand beside the last widths
     }
     if (!config.finetune) continue;
@@ -262,6 +269,7 @@ Result<ChangedNetwork> prune(Session& session) {
              {"groups", std::move(groups)},
              {"blocks", std::move(blocks)},
              {"timed", std::move(timed)},
+             {"joint", std::move(joint)},
              {"repaired", std::move(repaired)},
              {"finetune", std::move(trained)}};
   return ChangedNetwork{std::move(net), notes.dump()};
@@ -284,6 +292,7 @@ Status report_notes(Session& session, const std::string& text) {
     for (const json& point : group["curve"]) row.curve.push_back({point[0], figure_of(point[1])});
     session.report.pruned.push_back(std::move(row));
   }
+  if (notes["joint"].is_object()) session.warn("joint_widths", pruning::told(notes["joint"]));
   for (const json& line : notes["repaired"]) {
     session.report.repaired.push_back({line["name"], figure_of(line["before"]), figure_of(line["after"])});
   }
@@ -332,12 +341,14 @@ Status prepare_prune(const Session& session) {
   if (!session.config.prune || !session.config.has_stage("prune")) return {};
   const PruneConfig& config = *session.config.prune;
   CTK_CHECK(require_blocks(session));
-  if (!config.macs && !config.pruning_ratio) return {};  // times are only known once measured
+  if (!config.macs && !config.pruning_ratio && config.ratios != "joint")
+    return {};  // times are only known once measured
   auto coupling = Coupling::find(session.model.graph, batch_shapes(session.model, 1));
   if (!coupling) return std::move(coupling).error().with_context(session.config.model);
   CTK_TRY(const Wanted wanted, wanted_groups(config, *coupling));
   const pruning::MacsCount macs(*coupling);
-  auto reachable = pruning::require_reachable(task_of(config, *coupling, macs, wanted));
+  const bool has_aim = config.macs || config.pruning_ratio;
+  auto reachable = has_aim ? pruning::require_reachable(task_of(config, *coupling, macs, wanted)) : Status();
   if (!reachable) {
     Error error = std::move(reachable).error();
     error.message = "stages.prune." + error.message;
@@ -352,7 +363,8 @@ Status prepare_prune(const Session& session) {
   CTK_CHECK(needs(pruning::needs_data(config.method), session.splits.calibrate, "calibrate",
                   "stages.prune.method: " + config.method));
   CTK_CHECK(needs(config.repair.value_or(false), session.splits.calibrate, "calibrate", "stages.prune.repair"));
-  return needs(config.ratios == "sensitivity", session.splits.score, "score", "stages.prune.ratios: sensitivity");
+  const bool needs_curves = config.ratios == "sensitivity" || config.ratios == "timed" || config.ratios == "joint";
+  return needs(needs_curves, session.splits.score, "score", "stages.prune.ratios: " + config.ratios);
 }
 
 Status run_prune(Session& session, bool& cached) {

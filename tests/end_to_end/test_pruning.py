@@ -350,3 +350,36 @@ def test_curves_are_timed_where_time_matters(job, aim):
     widths = [point["width"] for point in row["curve"]]
     # All eighths of 96 would be 10 widths; at most those are left that are quicker than every wider one.
     assert widths[0] == 96 and widths == sorted(widths, reverse=True) and row["kept"] in widths and row["kept"] < 96
+
+
+def joint_run(job, **changes):
+    job.write(wide_pair(), {"x": gaussian(160, 3, 24, 24)})
+    keys = {"budget": {"size": "13 %"}, "calibrate": {"samples": 32}, "evaluate": {"skip": 128}, **changes}
+    prune = {"ratios": "joint", "round_to": 1, **keys.pop("prune", {})}
+    stages = [{"prune": prune}, {"calibrate": {}}, {"sensitivity": {"metric": "kl"}}, {"search": {"schemes": ["w8a8_c", "w4a8_c"]}},
+              {"quantize": {"method": "rtn"}}, {"export": {"formats": ["bundle"]}}, {"validate": {}}]
+    job.pipeline(stages=[stage for stage in stages if next(iter(stage)) not in keys.pop("without", ())], threads=1, **keys)
+    return job.run()
+
+
+def test_widths_and_schemes_share_a_budget(job):
+    outcome = joint_run(job)
+    assert outcome.code == 0, outcome.err
+    report = job.report()
+    text = next(w["text"] for w in report["warnings"] if w["code"] == "joint_widths")
+    joint = float(text.split("before any tuning: ")[1].split(" ")[0])
+    after = float(text.split("then schemes: ")[1])
+    kept = next(row["kept"] for row in report["pruned"] if row["name"] == "a")
+    assert joint <= after and 10 <= kept < 96
+    size = next(row for row in report["budget"] if row["name"] == "size")
+    assert size["met"] and size["measured"] <= size["limit"]
+
+
+def test_joint_widths_need_a_budget_and_a_search(job):
+    for changes, words in [({"budget": {"bits": 6}}, "expected budget.size or budget.latency"), ({"prune": {"macs": 0.5}}, "expected budget.size or budget.latency alone"),
+                           ({"prune": {"iterations": 2}}, "expected one round")]:
+        outcome = joint_run(job, **changes)
+        assert outcome.code == 2 and words in outcome.error, outcome.error
+        assert not job.output.exists()
+    outcome = joint_run(job, budget={"size": "1 %"})
+    assert outcome.code == 4, outcome.error
