@@ -13,8 +13,11 @@
 #include "kernels/gemm_w8a8/gemm_w8a8.h"
 #include "kernels/gemm_wg/gemm_wg.h"
 #include "kernels/lookup/lookup.h"
+#include "kernels/norm/norm.h"
 #include "kernels/pool/pool.h"
+#include "kernels/rope/rope.h"
 #include "kernels/select.h"
+#include "kernels/softmax/softmax.h"
 
 namespace ctk::kernels {
 namespace {
@@ -41,6 +44,9 @@ constexpr const char* kEveryRow[] = {
 #include "kernels/convert/kernels.def"
 #include "kernels/lookup/kernels.def"
 #include "kernels/attention/kernels.def"
+#include "kernels/norm/kernels.def"
+#include "kernels/softmax/kernels.def"
+#include "kernels/rope/kernels.def"
 #undef CTK_WIDER_KERNEL
 #undef CTK_KERNEL
 #undef CTK_EVERY_PROCESSOR
@@ -70,6 +76,9 @@ std::vector<KernelInfo> all_kernels() {
   append(out, "convert", convert_rows());
   append(out, "lookup", lookup_rows());
   append(out, "attention", attention_rows());
+  append(out, "norm", norm_rows());
+  append(out, "softmax", softmax_rows());
+  append(out, "rope", rope_rows());
   return out;
 }
 

@@ -1,7 +1,8 @@
-// Softmax: y = exp(x - max) / sum of it along one axis; the sum is taken in double.
-// In:  X f32, any rank >= 1.   Out: Y like X.   Attribute: axis (-1).
-#include <cmath>
+// Softmax: y = exp(x - max) / sum of it along one axis; the bits of the kernel `softmax` (kernels/softmax), on any
+// axis. In:  X f32, any rank >= 1.   Out: Y like X.   Attribute: axis (-1).
+#include <limits>
 
+#include "core/exp_negative.h"
 #include "graph/ops/check.h"
 
 namespace ctk::graph {
@@ -19,13 +20,15 @@ Status evaluate(const Node& node, std::span<const TensorView> inputs, std::span<
     for (std::size_t j = outer; j < outer + inner; ++j) {
       const float* x = inputs[0].as<float>() + j;
       float* y = outputs[0].as<float>() + j;
-      float largest = x[0];
-      for (std::size_t i = 1; i < count; ++i) largest = x[i * inner] > largest ? x[i * inner] : largest;
-      double sum = 0.0;
+      float largest = -std::numeric_limits<float>::infinity();
+      for (std::size_t i = 0; i < count; ++i) largest = x[i * inner] > largest ? x[i * inner] : largest;
+      double lanes[8] = {};
       for (std::size_t i = 0; i < count; ++i) {
-        y[i * inner] = std::exp(x[i * inner] - largest);
-        sum += y[i * inner];
+        y[i * inner] = exp_negative(x[i * inner] - largest);
+        lanes[i % 8] += static_cast<double>(y[i * inner]);
       }
+      double sum = 0.0;
+      for (const double lane : lanes) sum += lane;
       const auto factor = static_cast<float>(1.0 / sum);
       for (std::size_t i = 0; i < count; ++i) y[i * inner] *= factor;
     }

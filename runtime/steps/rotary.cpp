@@ -1,8 +1,10 @@
-// RotaryEmbedding of [B, T, heads * size] by position_ids, pairs half a head apart, split over threads by tokens. The
+// RotaryEmbedding of [B, T, heads * size] by position_ids with the kernel `rope`, split over threads by tokens. The
 // products and sums are those of graph/ops/rotary_embedding.cpp; other forms run by their float evaluation.
 #include <algorithm>
 
 #include "core/parallel.h"
+#include "kernels/rope/rope.h"
+#include "kernels/select.h"
 #include "runtime/plan_builder.h"
 
 namespace ctk::runtime {
@@ -15,7 +17,9 @@ constexpr std::size_t kGrainElements = 4096;
 
 class RotaryStep final : public Step {
  public:
-  std::size_t tokens = 0, heads = 0, size = 0, pairs = 0;  // tokens of all texts
+  const kernels::RopeRow* kernel = nullptr;
+  kernels::Rope rope;
+  std::size_t tokens = 0;  // of all texts
   std::int64_t positions = 0;
 
   Status run(const RunContext& context) override {
@@ -30,27 +34,14 @@ class RotaryStep final : public Step {
                          ", the rows of cos_cache, found " + std::to_string(at[t]) + " at token " + std::to_string(t) +
                          ". Feed shorter sequences.");
     }
-    const std::size_t width = heads * size;
+    const std::size_t width = rope.heads * rope.size;
     parallel_for(tokens, std::max<std::size_t>(1, kGrainElements / width), [&](std::size_t begin, std::size_t end) {
       for (std::size_t t = begin; t < end; ++t) {
-        const float* c = cosines + static_cast<std::size_t>(at[t]) * pairs;
-        const float* s = sines + static_cast<std::size_t>(at[t]) * pairs;
-        for (std::size_t head = 0; head < heads; ++head) {
-          turn(x + t * width + head * size, c, s, y + t * width + head * size);
-        }
+        const std::size_t angle = static_cast<std::size_t>(at[t]) * rope.pairs;
+        kernel->turn(rope, x + t * width, cosines + angle, sines + angle, y + t * width);
       }
     });
     return {};
-  }
-
- private:
-  void turn(const float* x, const float* c, const float* s, float* y) const {
-    for (std::size_t i = 0; i < pairs; ++i) {
-      const float a = x[i], b = x[pairs + i];
-      y[i] = a * c[i] - b * s[i];
-      y[pairs + i] = a * s[i] + b * c[i];
-    }
-    std::copy(x + 2 * pairs, x + size, y + 2 * pairs);
   }
 };
 
@@ -61,15 +52,18 @@ Result<bool> make_rotary_steps(PlanBuilder& builder, graph::NodeId id) {
   if (node.op != Op::RotaryEmbedding) return false;
   const Shape& shape = builder.shape(node.inputs[0]);
   const bool has_positions = node.inputs.size() > 3 && node.inputs[3].is_valid();
-  const bool is_served = shape.size() == 3 && has_positions && node.attributes.get_int("interleaved", 0) == 0;
+  const bool is_served = shape.size() == 3 && has_positions;
   if (!is_served || elements(shape) == 0) return false;
   const Shape& table = builder.shape(node.inputs[1]);
   auto step = std::make_unique<RotaryStep>();
   step->tokens = static_cast<std::size_t>(shape[0] * shape[1]);
-  step->heads = static_cast<std::size_t>(node.attributes.get_int("num_heads", 1));
-  step->size = static_cast<std::size_t>(shape[2]) / step->heads;
+  step->kernel = &kernels::select(kernels::rope_rows(), builder.isas());
+  step->row = step->kernel->name;
+  step->rope.heads = static_cast<std::size_t>(node.attributes.get_int("num_heads", 1));
+  step->rope.size = static_cast<std::size_t>(shape[2]) / step->rope.heads;
+  step->rope.interleaved = node.attributes.get_int("interleaved", 0) != 0;
   step->positions = table[0];
-  step->pairs = static_cast<std::size_t>(table[1]);
+  step->rope.pairs = static_cast<std::size_t>(table[1]);
   step->label = "rotary";
   for (std::size_t i = 0; i < 4; ++i) {
     CTK_TRY(const int slot, builder.need(node.inputs[i], Form::native, Layout::plain));
