@@ -9,6 +9,7 @@
 #include "kernels/depthwise_w8a8/depthwise_w8a8.h"
 #include "kernels/eltwise/eltwise.h"
 #include "kernels/gemm_fp32/gemm_fp32.h"
+#include "kernels/gemm_half/gemm_half.h"
 #include "kernels/gemm_w4a8/gemm_w4a8.h"
 #include "kernels/gemm_w8a8/gemm_w8a8.h"
 #include "kernels/gemm_wg/gemm_wg.h"
@@ -34,6 +35,8 @@ constexpr const char* kEveryRow[] = {
 #define CTK_KERNEL(symbol) #symbol,
 #define CTK_WIDER_KERNEL(symbol, name) name,
 #include "kernels/gemm_fp32/kernels.def"
+#include "kernels/gemm_half/fp16.def"
+#include "kernels/gemm_half/bf16.def"
 #include "kernels/gemm_w8a8/kernels.def"
 #include "kernels/gemm_w4a8/kernels.def"
 #include "kernels/gemm_wg/kernels.def"
@@ -66,6 +69,8 @@ std::optional<Isa> isa_of(std::string_view name) {
 std::vector<KernelInfo> all_kernels() {
   std::vector<KernelInfo> out;
   append(out, "gemm_fp32", gemm_fp32_rows());
+  append(out, "gemm_fp16", gemm_fp16_rows());
+  append(out, "gemm_bf16", gemm_bf16_rows());
   append(out, "gemm_w8a8", gemm_w8a8_rows());
   append(out, "gemm_w4a8", gemm_w4a8_rows());
   append(out, "gemm_wg", gemm_wg_rows());

@@ -1,8 +1,9 @@
-// Float layers: the same geometry and fusions as the integer ones, weights fp32 (fp16 and coded weights are widened
-// once, while packing).
+// Float layers: the same geometry and fusions as the integer ones. Weights that are held in 16 bits stay so where a
+// product reads them; other coded weights, and those of depthwise layers, become floats once, while packing.
 #include "graph/floats.h"
 #include "kernels/conv_fp32/conv_fp32.h"
 #include "kernels/depthwise_fp32/depthwise_fp32.h"
+#include "kernels/gemm_half/gemm_half.h"
 #include "kernels/select.h"
 #include "runtime/steps/layer.h"
 
@@ -55,6 +56,19 @@ Tensor float_weight(const graph::Value& value) {
   return value.quantized != nullptr ? dequantize(*value.quantized) : graph::floats_of(value);
 }
 
+// The kind of product that keeps the weight in as many bits as it has.
+struct Product {
+  std::span<const kernels::GemmFloatRow> rows;
+  const char* form;
+};
+
+Product product_for(const graph::Value& weight) {
+  const DType held = weight.quantized != nullptr ? weight.quantized->codes.dtype() : weight.constant->dtype();
+  if (held == DType::f16) return {kernels::gemm_fp16_rows(), "fp16"};
+  if (held == DType::bf16) return {kernels::gemm_bf16_rows(), "bf16"};
+  return {kernels::gemm_fp32_rows(), "fp32"};
+}
+
 }  // namespace
 
 Status make_float_layer(PlanBuilder& builder, const FusedLayer& fused, const ConvShape& shape) {
@@ -79,8 +93,9 @@ Status make_float_layer(PlanBuilder& builder, const FusedLayer& fused, const Con
     step = std::move(made);
   } else {
     auto made = std::make_unique<ConvFloatStep>();
-    made->gemm = &kernels::select(kernels::gemm_fp32_rows(), builder.isas());
-    made->label = is_product(builder, layer) ? "gemm_fp32" : "conv_fp32";
+    const Product product = product_for(builder.graph().value(layer.weight));
+    made->gemm = &kernels::select(product.rows, builder.isas());
+    made->label = std::string(is_product(builder, layer) ? "gemm_" : "conv_") + product.form;
     made->row = made->gemm->name;
     made->packed_bytes = kernels::conv_float_packed_bytes(*made->gemm, shape);
     CTK_TRY(made->packed, builder.packed(layer.node, *made, geometry, [&](void* packed) {
