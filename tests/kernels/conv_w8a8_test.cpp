@@ -6,6 +6,7 @@
 #include "kernels/gemm_w4a8/gemm_w4a8.h"
 #include "tests/kernels/integer_convolution.h"
 #include "tests/kernels/integer_rows.h"
+#include "tests/support/seed.h"
 
 namespace ctk::kernels::test {
 namespace {
@@ -36,7 +37,8 @@ ConvCase random_case(Random& random, int low, int high) {
 void agree(std::span<const GemmIntRow> rows, int low, int high) {
   const unsigned seed = 20240229;
   Random random(seed);
-  for (int i = 0; i < 1000; ++i) {
+  const int cases = ctk::test::cases(1000);
+  for (int i = 0; i < cases; ++i) {
     const ConvCase c = random_case(random, low, high);
     const std::vector<float> want = expected(c);
     set_threads(i % 16 == 0 ? uniform(random, 2, 4) : 1);

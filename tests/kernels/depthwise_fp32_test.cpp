@@ -101,7 +101,8 @@ TEST(DepthwiseFp32, EveryRowMatchesAtEveryWidth) {
 
 TEST(DepthwiseFp32, EveryRowMatchesOnRandomShapes) {
   Random random(test::test_seed(), "depthwise random");
-  for (int i = 0; i < 100; ++i) {
+  const int cases = ctk::test::cases(100);
+  for (int i = 0; i < cases && !HasFailure(); ++i) {
     ConvShape s = test::random_window(random, true);
     s.in_channels = s.out_channels = s.groups = 1 + static_cast<std::int64_t>(random.below(40));
     check(s, random, random.below(2) == 0, static_cast<Residual>(random.below(3)), random.below(2) == 0);

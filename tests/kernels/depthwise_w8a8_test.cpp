@@ -5,6 +5,7 @@
 #include "core/parallel.h"
 #include "tests/kernels/integer_convolution.h"
 #include "tests/kernels/integer_rows.h"
+#include "tests/support/seed.h"
 
 namespace ctk::kernels::test {
 namespace {
@@ -46,7 +47,8 @@ ConvCase random_case(Random& random) {
 TEST(DepthwiseW8A8, EqualsTheDirectLoopsOnRandomShapes) {
   const unsigned seed = 5;
   Random random(seed);
-  for (int i = 0; i < 700; ++i) {
+  const int cases = ctk::test::cases(700);
+  for (int i = 0; i < cases; ++i) {
     const ConvCase c = random_case(random);
     const std::vector<float> want = expected(c);
     set_threads(i % 16 == 0 ? uniform(random, 2, 4) : 1);

@@ -6,6 +6,7 @@
 #include "kernels/gemm_w4a8/gemm_w4a8.h"
 #include "tests/kernels/integer_cases.h"
 #include "tests/kernels/integer_rows.h"
+#include "tests/support/seed.h"
 
 namespace ctk::kernels::test {
 namespace {
@@ -87,7 +88,8 @@ class GemmInteger : public testing::TestWithParam<Kind> {
 TEST_P(GemmInteger, EqualsTheDirectSumsOnRandomShapes) {
   const unsigned seed = 1234;
   Random random(seed);
-  for (int i = 0; i < 10000 && !HasFatalFailure(); ++i) {
+  const int cases = ctk::test::cases(10000);
+  for (int i = 0; i < cases && !HasFatalFailure(); ++i) {
     const auto up_to = [&](int most) { return static_cast<std::size_t>(uniform(random, 1, most)); };
     const GemmCase c = random_case(random, up_to(14), up_to(35), up_to(40), GetParam().low, GetParam().high);
     set_threads(i % 256 == 0 ? uniform(random, 2, 4) : 1);

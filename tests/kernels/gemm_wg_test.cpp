@@ -1,5 +1,6 @@
 // Every row of gemm_wg gives the bits of the reference.
 #include "tests/kernels/gemm_wg_cases.h"
+#include "tests/support/seed.h"
 
 namespace ctk::kernels {
 namespace {
@@ -8,7 +9,8 @@ using namespace test;
 
 TEST(GemmWg, RowsEqualTheReferenceOnRandomShapes) {
   Random random(ctk::test::test_seed(), "gemm_wg");
-  for (int i = 0; i < 10000 && !HasFatalFailure(); ++i) {
+  const int cases = ctk::test::cases(10000);
+  for (int i = 0; i < cases && !HasFatalFailure(); ++i) {
     Options o;
     o.m = 1 + random.below(9);
     o.digits = 1 + static_cast<int>(random.below(3));
