@@ -26,6 +26,8 @@ using nlohmann::json;
 
 const std::string kStage = "stages.early_exit";
 
+constexpr double kErrors = 1;  // standard errors that thresholds leave of max_drop
+
 struct Built {
   Graph graph;
   exits::Leaving leaving;
@@ -70,7 +72,7 @@ Result<Built> build(const Session& session, const std::vector<Head>& heads, cons
   std::size_t right = 0;
   for (const bool is_right : outcomes.is_right.back()) right += is_right ? 1 : 0;
   CTK_TRY(const std::size_t least, least_right(limit, metric, right, outcomes.samples()));
-  built.leaving = exits::choose_thresholds(outcomes, built.cost, least);
+  built.leaving = exits::choose_thresholds(outcomes, built.cost, {least, kErrors});
   return built;
 }
 

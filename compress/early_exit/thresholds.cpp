@@ -32,7 +32,7 @@ float between(float last, float next) {
 }
 
 struct Aim {
-  std::size_t least_right = 0;
+  LeastRight limit;
   double price = 0;  // of a sample that comes out wrong, in the unit of cost
 };
 
@@ -42,7 +42,9 @@ float best_threshold(const Outcomes& outcomes, const std::vector<float>& thresho
   std::vector<float> without = thresholds;
   without[exit] = kNobody;
   std::vector<std::size_t> here, later(outcomes.samples());
-  auto right = static_cast<std::ptrdiff_t>(leave(outcomes, without, cost).right);
+  const std::vector<bool>& end = outcomes.is_right.back();
+  const Leaving before = leave(outcomes, without, cost);
+  auto right = static_cast<std::ptrdiff_t>(before.right), changed = static_cast<std::ptrdiff_t>(before.changed);
   for (std::size_t s = 0; s < outcomes.samples(); ++s) {
     if (way_out(outcomes, without, s, 0) < exit) continue;
     here.push_back(s);
@@ -50,7 +52,9 @@ float best_threshold(const Outcomes& outcomes, const std::vector<float>& thresho
   }
   const std::vector<float>& sure = outcomes.confidence[exit];
   std::ranges::stable_sort(here, [&](std::size_t a, std::size_t b) { return sure[a] > sure[b]; });
-  const auto is_enough = [&] { return right >= static_cast<std::ptrdiff_t>(aim.least_right); };
+  const auto is_enough = [&] {
+    return aim.limit.is_kept_by(static_cast<std::size_t>(right), static_cast<std::size_t>(changed));
+  };
   double saved = 0, most = is_enough() ? 0 : -std::numeric_limits<double>::infinity();
   float best = kNobody;
   for (std::size_t i = 0; i < here.size(); ++i) {
@@ -58,6 +62,8 @@ float best_threshold(const Outcomes& outcomes, const std::vector<float>& thresho
     const int gained = static_cast<int>(outcomes.is_right[exit][s]) - static_cast<int>(outcomes.is_right[later[s]][s]);
     saved += cost[later[s]] - cost[exit] + aim.price * gained;
     right += gained;
+    changed += static_cast<int>(outcomes.is_right[exit][s] != end[s]) -
+               static_cast<int>(outcomes.is_right[later[s]][s] != end[s]);
     const bool is_last = i + 1 == here.size();
     if (!is_last && sure[here[i + 1]] == sure[s]) continue;  // they leave together
     if (!is_enough() || saved <= most) continue;
@@ -81,12 +87,17 @@ std::vector<float> sweep(const Outcomes& outcomes, std::vector<float> thresholds
 
 }  // namespace
 
+bool LeastRight::is_kept_by(std::size_t right, std::size_t changed) const {
+  return static_cast<double>(right) >= static_cast<double>(least) + errors * std::sqrt(static_cast<double>(changed));
+}
+
 Leaving leave(const Outcomes& outcomes, const std::vector<float>& thresholds, const std::vector<double>& cost) {
-  Leaving leaving{thresholds, std::vector<std::size_t>(thresholds.size() + 1), 0, 0};
+  Leaving leaving{thresholds, std::vector<std::size_t>(thresholds.size() + 1), 0, 0, 0};
   for (std::size_t s = 0; s < outcomes.samples(); ++s) {
     const std::size_t way = way_out(outcomes, thresholds, s, 0);
     ++leaving.samples[way];
     leaving.right += outcomes.is_right[way][s] ? 1 : 0;
+    leaving.changed += outcomes.is_right[way][s] != outcomes.is_right.back()[s] ? 1 : 0;
   }
   for (std::size_t way = 0; way < cost.size(); ++way)
     leaving.mean_cost += cost[way] * static_cast<double>(leaving.samples[way]);
@@ -94,14 +105,15 @@ Leaving leave(const Outcomes& outcomes, const std::vector<float>& thresholds, co
   return leaving;
 }
 
-Leaving choose_thresholds(const Outcomes& outcomes, const std::vector<double>& cost, std::size_t least_right) {
+Leaving choose_thresholds(const Outcomes& outcomes, const std::vector<double>& cost, const LeastRight& limit) {
   const std::vector<float> none(outcomes.confidence.size(), kNobody);
-  Leaving best = leave(outcomes, sweep(outcomes, none, cost, {least_right, 0}), cost);
+  Leaving best = leave(outcomes, sweep(outcomes, none, cost, {limit, 0}), cost);
   for (int step = 0; step < kPrices; ++step) {
     const double price = cost.back() * std::exp2(kFirstPrice + step / 2.0);
-    const std::vector<float> start = sweep(outcomes, none, cost, {0, price});
-    if (leave(outcomes, start, cost).right < least_right) continue;
-    Leaving found = leave(outcomes, sweep(outcomes, start, cost, {least_right, 0}), cost);
+    const std::vector<float> start = sweep(outcomes, none, cost, {{}, price});
+    const Leaving priced = leave(outcomes, start, cost);
+    if (!limit.is_kept_by(priced.right, priced.changed)) continue;
+    Leaving found = leave(outcomes, sweep(outcomes, start, cost, {limit, 0}), cost);
     if (found.mean_cost < best.mean_cost) best = std::move(found);
   }
   return best;

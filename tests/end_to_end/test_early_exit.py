@@ -124,7 +124,8 @@ def test_thresholds_shares_and_costs_follow_from_the_stages(job, trainer):
 
 
 def test_the_threshold_of_one_exit_is_the_least_that_keeps_the_drop(job, trainer):
-    x, y = write(job, [FINETUNE, {"early_exit": {"at": ["relu2"], "max_drop": "1 pt"}}, EXPORT])
+    """With a standard error to spare: the root of how many samples come out otherwise than at the end."""
+    x, y = write(job, [FINETUNE, {"early_exit": {"at": ["relu2"], "max_drop": "3 pt"}}, EXPORT])
     assert job.run().code == 0
     exits, rows = told(job), slice(TRAIN, TRAIN + SELECT)
     logits, (sure,) = run_stages(job, exits, x[rows])
@@ -133,7 +134,8 @@ def test_the_threshold_of_one_exit_is_the_least_that_keeps_the_drop(job, trainer
     order = np.argsort(-sure, kind="stable")
     for count in range(1, SELECT + 1):   # the surest `count` leave
         right = head[order[:count]].sum() + end[order[count:]].sum()
-        if end.sum() - right <= 0.01 * SELECT + 1e-9:
+        changed = (head != end)[order[:count]].sum()
+        if end.sum() - right + np.sqrt(changed) <= np.floor(0.03 * SELECT) + 1e-9:   # whole samples may be lost
             best = count
     threshold = exits["stages"][0]["threshold"]
     assert (sure >= threshold).sum() == best

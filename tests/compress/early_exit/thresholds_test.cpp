@@ -23,7 +23,7 @@ const std::vector<double> kCost{1, 4};
 
 TEST(Thresholds, NobodyIsLostWhereNobodyMayBe) {
   // All of the four that are right must stay so: the third must not leave; 0.75 lies between 0.8 and 0.7.
-  const Leaving found = choose_thresholds(kOne, kCost, 4);
+  const Leaving found = choose_thresholds(kOne, kCost, {4});
   EXPECT_FLOAT_EQ(found.thresholds[0], 0.75f);
   EXPECT_EQ(found.samples, (Sizes{2, 3}));
   EXPECT_EQ(found.right, 4u);
@@ -32,7 +32,7 @@ TEST(Thresholds, NobodyIsLostWhereNobodyMayBe) {
 
 TEST(Thresholds, AllLeaveWhereOneMayBeLost) {
   // Three right suffice: right at the exit are samples 1, 2 and 4, and the last is wrong either way.
-  const Leaving found = choose_thresholds(kOne, kCost, 3);
+  const Leaving found = choose_thresholds(kOne, kCost, {3});
   EXPECT_EQ(found.samples, (Sizes{5, 0}));
   EXPECT_EQ(found.right, 3u);
   EXPECT_LT(found.thresholds[0], 0.4f);
@@ -42,7 +42,7 @@ TEST(Thresholds, AllLeaveWhereOneMayBeLost) {
 TEST(Thresholds, EquallySureSamplesLeaveTogether) {
   // Both say 0.9; one of them is wrong at the exit, so neither may leave.
   const Outcomes both{{{0.9f, 0.9f, 0.5f}}, {{true, false, false}, {true, true, true}}};
-  const Leaving found = choose_thresholds(both, kCost, 3);
+  const Leaving found = choose_thresholds(both, kCost, {3});
   EXPECT_EQ(found.thresholds[0], kNobody);
   EXPECT_EQ(found.samples, (Sizes{0, 3}));
 }
@@ -50,7 +50,7 @@ TEST(Thresholds, EquallySureSamplesLeaveTogether) {
 TEST(Thresholds, ASampleThatTheHeadAloneGetsRightPaysForAnother) {
   // The end is wrong of the first sample, the head of the second: two right of three either way.
   const Outcomes trade{{{0.9f, 0.8f, 0.1f}}, {{true, false, false}, {false, true, true}}};
-  const Leaving found = choose_thresholds(trade, kCost, 2);
+  const Leaving found = choose_thresholds(trade, kCost, {2});
   EXPECT_EQ(found.samples, (Sizes{2, 1}));
   EXPECT_EQ(found.right, 2u);
 }
@@ -58,7 +58,7 @@ TEST(Thresholds, ASampleThatTheHeadAloneGetsRightPaysForAnother) {
 TEST(Thresholds, AnExitWhoseSamplesTheEarlierOneTakesIsLeftUnused) {
   // The first exit is right of all, at the least cost.
   const Outcomes two{{{0.6f, 0.5f}, {0.9f, 0.9f}}, {{true, true}, {true, true}, {true, true}}};
-  const Leaving found = choose_thresholds(two, {1, 2, 4}, 2);
+  const Leaving found = choose_thresholds(two, {1, 2, 4}, {2});
   EXPECT_EQ(found.samples, (Sizes{2, 0, 0}));
 }
 
@@ -68,10 +68,19 @@ TEST(Thresholds, NoExitUsesUpWhatAnotherMakesMoreOf) {
   const Outcomes table{
       {{0.9f, 0.1f, 0.1f, 0.1f, 0.1f}, {0.1f, 0.9f, 0.8f, 0.8f, 0.7f}},
       {{false, false, false, false, false}, {false, true, false, true, true}, {true, true, true, true, true}}};
-  const Leaving found = choose_thresholds(table, {1, 2, 4}, 4);
+  const Leaving found = choose_thresholds(table, {1, 2, 4}, {4});
   EXPECT_EQ(found.samples, (Sizes{0, 4, 1}));
   EXPECT_EQ(found.right, 4u);
   EXPECT_DOUBLE_EQ(found.mean_cost, (4 * 2 + 4) / 5.0);
+}
+
+// Of four that are right three must stay. All leaving changes one of them: one lost, the root of 1 to spare asks for
+// two. The surest two leaving changes nothing.
+TEST(Thresholds, AStandardErrorIsLeftToSpare) {
+  const Leaving found = choose_thresholds(kOne, kCost, {3, 1});
+  EXPECT_EQ(found.samples, (Sizes{2, 3}));
+  EXPECT_EQ(found.changed, 0u);
+  EXPECT_EQ(choose_thresholds(kOne, kCost, {2, 1}).samples, (Sizes{5, 0}));  // 3 >= 2 + 1
 }
 
 TEST(Thresholds, NumbersThatAreNoneLeaveNowhereEarly) {
@@ -101,7 +110,7 @@ TEST(Thresholds, NoExitCouldTakeMoreGivenTheOthers) {
     }
     const std::vector<double> cost{1, 2, 3, 4};
     const std::size_t least = right - 2;
-    const Leaving found = choose_thresholds(table, cost, least);
+    const Leaving found = choose_thresholds(table, cost, {least});
     EXPECT_GE(found.right, least) << "seed " << seed << ", trial " << trial;
     for (std::size_t e = 0; e < 3; ++e) {
       for (const float level : table.confidence[e]) {
