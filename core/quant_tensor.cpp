@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/dtype.h"
+#include "core/parallel.h"
 
 namespace ctk {
 
@@ -72,7 +73,21 @@ std::vector<std::int8_t> unpack_codes(const QuantTensor& weight) {
 Tensor pack_codes(const Shape& shape, std::span<const std::int8_t> codes, int bits) {
   if (bits == 8) return Tensor::of<std::int8_t>(shape, codes);
   Tensor packed = Tensor::zeros(code_dtype(bits), shape).value();
-  for (std::size_t i = 0; i < codes.size(); ++i) store_packed(packed.mutable_data(), packed.dtype(), i, codes[i]);
+  std::size_t packed_count = 0;
+  if (bits == 4) {  // two a byte, the first in its low half; many bytes, so over threads
+    auto* bytes = static_cast<std::uint8_t*>(packed.mutable_data());
+    const std::size_t pairs = codes.size() / 2;
+    parallel_for(pairs, 4096, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t i = begin; i < end; ++i) {
+        const auto low = static_cast<unsigned>(codes[2 * i]) & 15u,
+                   high = static_cast<unsigned>(codes[2 * i + 1]) & 15u;
+        bytes[i] = static_cast<std::uint8_t>(low | high << 4);
+      }
+    });
+    packed_count = 2 * pairs;
+  }
+  for (std::size_t i = packed_count; i < codes.size(); ++i)
+    store_packed(packed.mutable_data(), packed.dtype(), i, codes[i]);
   return packed;
 }
 

@@ -11,7 +11,7 @@
 #include "calibrate/hessian.h"
 #include "compress/bench_suites/suites.h"
 #include "compress/quantize/gptq.h"
-#include "compress/quantize/rtn.h"
+#include "compress/quantize/quantizers.h"
 #include "core/parallel.h"
 #include "core/random.h"
 
@@ -84,13 +84,16 @@ Status bench_rounding(std::size_t k, std::size_t layers, BenchRow row, const Emi
   const auto side = static_cast<std::int64_t>(k);
   request.weight = Tensor::of<float>({side, side}, noise(random, k * k, 0.02));
   CTK_TRY(request.scheme, parse_scheme("w4a16_g128"));
-  const double begin = now_us();
-  for (std::size_t i = 0; i < layers; ++i) CTK_CHECK(quantization::quantize_rtn(request));
   row.row = "quant.rtn4_g128." + std::to_string(k) + "x" + std::to_string(k) + "x" + std::to_string(layers);
-  row.variant = "fitted";
-  row.min_us = row.med_us = now_us() - begin;
   row.bytes = static_cast<std::int64_t>(4 * k * k * layers);
-  emit(row);
+  for (const char* name : {"rtn", "absmax"}) {
+    CTK_TRY(const quantization::Quantizer* quantizer, quantization::find_quantizer(name));
+    const double begin = now_us();
+    for (std::size_t i = 0; i < layers; ++i) CTK_CHECK(quantizer->run(request));
+    row.variant = quantizer->name == "rtn" ? "fitted" : "absmax";
+    row.min_us = row.med_us = now_us() - begin;
+    emit(row);
+  }
   return {};
 }
 

@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::array kQuantizers{
     Quantizer{"rtn", "round to nearest, scales fitted to squared error", false, quantize_rtn},
+    Quantizer{"absmax", "round to nearest, scales of the largest weight: fast, and worse", false, quantize_absmax},
     Quantizer{"awq", "round to nearest, scales fitted to what outputs lose (scaling inputs is transform's)", true,
               quantize_by_awq},
     Quantizer{"gptq", "outputs kept on calibration data, layer after layer", true, quantize_by_gptq},

@@ -11,7 +11,7 @@
 #include <cmath>
 #include <limits>
 
-#include "compress/quantize/grid_fit.h"
+#include "compress/quantize/rtn_free.h"
 #include "core/dtype.h"
 #include "core/parallel.h"
 
@@ -21,6 +21,7 @@ namespace {
 constexpr int kCandidates = 48;
 constexpr double kLeastRatio = 0.4;  // of the absmax scale: clipping more than 60% of the range never paid
 constexpr int kRefinements = 6;
+constexpr float kAnyScale = 0.01922607421875f;  // an fp16 number of many digits: bundles tell a single scale as text
 
 float absmax_scale(std::span<const float> values, int bits) {
   float largest = 0.0f;
@@ -39,54 +40,25 @@ std::vector<std::vector<float>> gather_channels(const WeightRequest& request, co
   return rows;
 }
 
-// Weights whose activations are floats: fp16 scales of either sign, zero points if the scheme has them.
-struct FreeGrids {
-  GridForm form;
-  std::vector<Grid> grids;
+}  // namespace
 
-  FreeGrids(const QuantScheme& scheme, const std::vector<std::vector<float>>& rows) : grids(rows.size()) {
-    form.bits = scheme.weight_bits;
-    form.is_affine = scheme.is_affine;
-    parallel_for(rows.size(), 16, [&](std::size_t begin, std::size_t end) {
-      for (std::size_t c = begin; c < end; ++c) grids[c] = fit_grid(rows[c], {}, form);
-    });
-  }
-
-  // Of the stored code, which is signed: affine ranges have their middle at 0.
-  int middle() const { return form.is_affine ? 1 << (form.bits - 1) : 0; }
-  int code(float value, const Grid& grid) const {
-    const float level = std::nearbyint(value / grid.scale) + static_cast<float>(grid.zero);
-    return static_cast<int>(
-        std::clamp(level, static_cast<float>(form.lowest_code()), static_cast<float>(form.highest_code())));
-  }
-  double error(std::span<const float> values, const Grid& grid) const {
-    double sum = 0;
-    for (float v : values) {
-      const double miss = static_cast<double>(v) - static_cast<double>(grid.scale) * (code(v, grid) - grid.zero);
-      sum += miss * miss;
-    }
-    return sum;
-  }
-};
-
-void code_freely(const WeightRequest& request, const std::vector<std::vector<float>>& rows,
-                 const std::vector<std::uint32_t>& channel, WeightOutcome& outcome) {
-  const FreeGrids free(request.scheme, rows);
-  QuantTensor& tensor = outcome.tensor;
-  for (std::size_t c = 0; c < rows.size(); ++c) {
-    tensor.scales[c] = free.grids[c].scale;
-    if (free.form.is_affine) tensor.zeros.push_back(static_cast<std::int8_t>(free.grids[c].zero - free.middle()));
-    outcome.squared_error += free.error(rows[c], free.grids[c]);
-    outcome.squared_error_rtn += free.error(rows[c], grid_of_extremes(rows[c], free.form));
-  }
-  const auto values = request.weight.values<float>();
-  std::vector<std::int8_t> codes(values.size());
-  for (std::size_t i = 0; i < codes.size(); ++i)
-    codes[i] = static_cast<std::int8_t>(free.code(values[i], free.grids[channel[i]]) - free.middle());
-  tensor.codes = pack_codes(request.weight.shape(), codes, request.scheme.weight_bits);
+std::size_t scale_count(const Shape& shape, int channel_axis, int group_count, const QuantScheme& scheme) {
+  if (scheme.granularity == Granularity::per_tensor) return 1;
+  return static_cast<std::size_t>(shape[static_cast<std::size_t>(channel_axis)]) *
+         static_cast<std::size_t>(group_count) * groups_of(shape, channel_axis, scheme);
 }
 
-}  // namespace
+Result<QuantTensor> blank_codes(const Shape& shape, int channel_axis, int group_count, const QuantScheme& scheme) {
+  QuantTensor blank;
+  blank.scheme = scheme;
+  blank.channel_axis = channel_axis;
+  blank.group_count = group_count;
+  blank.method = scheme.is_integer_weight() ? "rtn" : "fp16";
+  CTK_TRY(blank.codes, Tensor::zeros(scheme.is_integer_weight() ? code_dtype(scheme.weight_bits) : DType::f16, shape));
+  if (scheme.is_integer_weight()) blank.scales.assign(scale_count(shape, channel_axis, group_count, scheme), kAnyScale);
+  if (scheme.is_affine) blank.zeros.assign(blank.scales.size(), 0);
+  return blank;
+}
 
 std::int8_t round_to_code(float value, float scale, int bits) {
   const float code = std::nearbyint(value / scale);
@@ -132,33 +104,28 @@ float fit_scale(std::span<const float> values, int bits) {
   return best;
 }
 
-Result<WeightOutcome> quantize_rtn(const WeightRequest& request) {
+namespace {
+
+// Where activations are codes too: float scales above 0, large enough for the bias.
+WeightOutcome round_for_codes(const WeightRequest& request, bool is_fitted) {
   const int width = request.scheme.weight_bits;
   const int bits = width == 8 && request.reduce_range ? 7 : width;
   const Shape& shape = request.weight.shape();
   const std::vector<std::uint32_t> channel =
       scale_of_elements(shape, request.channel_axis, request.group_count, request.scheme);
-  const std::size_t count = request.scheme.granularity == Granularity::per_tensor
-                                ? 1
-                                : static_cast<std::size_t>(shape[static_cast<std::size_t>(request.channel_axis)]) *
-                                      static_cast<std::size_t>(request.group_count) *
-                                      groups_of(shape, request.channel_axis, request.scheme);
+  const std::size_t count = scale_count(shape, request.channel_axis, request.group_count, request.scheme);
   const auto rows = gather_channels(request, channel, count);
   WeightOutcome outcome;
   outcome.tensor.scheme = request.scheme;
   outcome.tensor.channel_axis = request.channel_axis;
   outcome.tensor.group_count = request.group_count;
-  outcome.tensor.method = "rtn";
+  outcome.tensor.method = is_fitted ? "rtn" : "absmax";
   outcome.tensor.scales.resize(count);
-  if (!request.scheme.is_integer_activation()) {
-    code_freely(request, rows, channel, outcome);
-    return outcome;
-  }
   std::vector<double> errors(count), plain(count);
   std::vector<int> raised(count, 0);
   parallel_for(count, 1, [&](std::size_t begin, std::size_t end) {
     for (std::size_t c = begin; c < end; ++c) {
-      float scale = fit_scale(rows[c], bits);
+      float scale = is_fitted ? fit_scale(rows[c], bits) : absmax_scale(rows[c], bits);
       float least = 0.0f;
       if (!request.least_scales.empty()) {
         least = count == 1 ? *std::max_element(request.least_scales.begin(), request.least_scales.end())
@@ -187,6 +154,18 @@ Result<WeightOutcome> quantize_rtn(const WeightRequest& request) {
     codes[i] = round_to_code(values[i], outcome.tensor.scales[channel[i]], bits);
   outcome.tensor.codes = pack_codes(shape, codes, width);
   return outcome;
+}
+
+}  // namespace
+
+Result<WeightOutcome> quantize_rtn(const WeightRequest& request) {
+  if (!request.scheme.is_integer_activation()) return round_freely(request, GridFit::squared_error);
+  return round_for_codes(request, true);
+}
+
+Result<WeightOutcome> quantize_absmax(const WeightRequest& request) {
+  if (!request.scheme.is_integer_activation()) return round_freely(request, GridFit::extremes);
+  return round_for_codes(request, false);
 }
 
 }  // namespace ctk::quantization

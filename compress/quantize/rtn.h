@@ -6,6 +6,14 @@
 namespace ctk::quantization {
 
 Result<WeightOutcome> quantize_rtn(const WeightRequest& request);
+// The scale of the largest weight: near the speed of memory, and never better than the fit.
+Result<WeightOutcome> quantize_absmax(const WeightRequest& request);
+
+// Of a weight of this shape: one, or one a channel of each group of channels, or one a group of inputs.
+std::size_t scale_count(const Shape& shape, int channel_axis, int group_count, const QuantScheme& scheme);
+
+// As large as codes of this scheme will be, of any method, without the work of finding them: all zeros.
+Result<QuantTensor> blank_codes(const Shape& shape, int channel_axis, int group_count, const QuantScheme& scheme);
 
 // The scale fit on one channel, for tests and other quantizers: see rtn.cpp. values: at least one, finite.
 float fit_scale(std::span<const float> values, int bits);

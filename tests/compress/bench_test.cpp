@@ -130,11 +130,12 @@ TEST(BenchSuites, QuantTimesMomentsCodesAndRounding) {
   std::map<std::string, BenchRow> rows;
   const Status status = run_bench(options, [&](const BenchRow& row) { rows[row.row + " " + row.variant] = row; });
   ASSERT_TRUE(status.has_value()) << status.error().message;
-  ASSERT_EQ(rows.size(), 4u);
+  ASSERT_EQ(rows.size(), 5u);
   EXPECT_EQ(rows["gptq.hessian.K256.4096tok "].ops, std::int64_t{2} * 256 * 256 * 4096);
   EXPECT_GT(rows["gptq.solve_g128.256x256 plain"].min_us, 0);
   EXPECT_GT(rows["gptq.solve_g128.256x256 default"].min_us, 0);
   EXPECT_EQ(rows["quant.rtn4_g128.256x256x1 fitted"].bytes, 4 * 256 * 256);
+  EXPECT_GT(rows["quant.rtn4_g128.256x256x1 absmax"].min_us, 0);
 }
 
 TEST(BenchSuites, RefuseAnUnknownNameAndListTheKnown) {

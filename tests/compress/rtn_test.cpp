@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "core/random.h"
+#include "tests/support/graph_builder.h"
 
 namespace ctk::quantization {
 namespace {
@@ -75,6 +78,63 @@ TEST(Rtn, ScalesRunAlongTheChannelAxis) {
   ASSERT_TRUE(by_row && by_column);
   EXPECT_EQ(by_row->tensor.scales, by_column->tensor.scales);
   EXPECT_EQ(by_row->tensor.scales.size(), 3u);
+}
+
+// What rounding to scales at hand means, one weight at a time.
+int code_of(float value, float scale, int zero, int lowest, int highest) {
+  return std::clamp(static_cast<int>(std::nearbyint(value / scale)) + zero, lowest, highest);
+}
+
+TEST(Rtn, CodesAreTheNearestOnTheirGridInEveryLayout) {
+  for (const char* method : {"rtn", "absmax"}) {
+    for (const char* name : {"w4a16_g32", "w4a16_g32_affine", "w3a16_c", "w8a16_c_affine", "w4a16_t", "w5a16_g16"}) {
+      for (const int axis : {0, 1}) {
+        // 9 channels of 40 weights: no group, lane or byte comes out even.
+        WeightRequest request;
+        request.weight = test::varied(axis == 0 ? Shape{9, 40} : Shape{40, 9}, 5);
+        request.scheme = parse_scheme(name).value();
+        request.channel_axis = axis;
+        const auto outcome = find_quantizer(method).value()->run(request);
+        ASSERT_TRUE(outcome.has_value()) << name;
+        const QuantTensor& tensor = outcome->tensor;
+        EXPECT_EQ(tensor.method, method);
+        const auto codes = unpack_codes(tensor);
+        const auto values = request.weight.values<float>();
+        const int bits = request.scheme.weight_bits, half = 1 << (bits - 1);
+        const int lowest = bits == 8 && !request.scheme.is_affine ? -127 : -half;
+        const std::size_t length = static_cast<std::size_t>(request.scheme.group_size);
+        const std::size_t groups = length == 0 ? 1 : (40 + length - 1) / length;
+        double error = 0;
+        for (std::size_t i = 0; i < values.size(); ++i) {
+          const std::size_t channel = axis == 0 ? i / 40 : i % 9, at = axis == 0 ? i % 40 : i / 9;
+          const bool is_one = tensor.scales.size() == 1;
+          const std::size_t g = is_one ? 0 : channel * groups + (length == 0 ? 0 : at / length);
+          const int zero = tensor.zeros.empty() ? 0 : tensor.zeros[g];
+          ASSERT_EQ(codes[i], code_of(values[i], tensor.scales[g], zero, lowest, half - 1)) << name << " " << i;
+          const double miss =
+              static_cast<double>(values[i]) - static_cast<double>(tensor.scales[g]) * (codes[i] - zero);
+          error += miss * miss;
+        }
+        EXPECT_NEAR(outcome->squared_error, error, 1e-9 * error) << name;
+        EXPECT_LE(outcome->squared_error, outcome->squared_error_rtn * (1 + 1e-6)) << name;
+      }
+    }
+  }
+}
+
+TEST(Absmax, TakesItsScaleFromTheLargestWeight) {
+  WeightRequest request;
+  request.weight = Tensor::of<float>({2, 4}, std::vector<float>{7, 3, -1.6f, 0.4f, -3.5f, 1, 0.26f, -0.24f});
+  request.scheme = parse_scheme("w4a16_c").value();
+  const auto outcome = quantize_absmax(request);
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->tensor.scales, (std::vector<float>{1.0f, 0.5f}));  // 7 / 7, 3.5 / 7: fp16 numbers
+  EXPECT_EQ(unpack_codes(outcome->tensor), (std::vector<std::int8_t>{7, 3, -2, 0, -7, 2, 1, 0}));
+  request.scheme = parse_scheme("w4a8_c").value();
+  const auto coded = quantize_absmax(request);
+  ASSERT_TRUE(coded);
+  EXPECT_EQ(coded->tensor.scales, (std::vector<float>{1.0f, 0.5f}));
+  EXPECT_EQ(unpack_codes(coded->tensor), unpack_codes(outcome->tensor));
 }
 
 }  // namespace
