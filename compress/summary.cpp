@@ -20,6 +20,7 @@ Result<std::size_t> assigned_size(const PipelineConfig& config, const LoadedMode
   graph::Graph graph = model.graph.clone();
   quantization::ApplyOptions options;
   options.input_shapes = model.sample_shapes;
+  options.codes_weights = false;  // bytes follow from shapes
   CTK_TRY(const auto applied, quantization::apply_schemes(graph, schemes, placeholder_ranges(graph), options));
   return file_bytes(graph, budget_format(config), config.model);
 }

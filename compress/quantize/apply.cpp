@@ -181,14 +181,23 @@ std::string beyond_half(const graph::Value& value) {
 // Why fp16 scales cannot reach a weight; empty when they can.
 std::string beyond_half_scales(const graph::Value& value, const QuantScheme& scheme) {
   if (!value.constant || value.dtype != DType::f32) return "";
-  float smallest = 0, largest = 0;
+  constexpr std::size_t kTogether = 16;  // side by side: one after another each would wait for the one before
+  float low[kTogether] = {}, high[kTogether] = {};
   graph::visit_floats(value, [&](std::span<const float> piece, std::size_t) {
-    for (float v : piece) {
-      smallest = std::min(smallest, v);
-      largest = std::max(largest, v);
+    std::size_t i = 0;
+    for (; i + kTogether <= piece.size(); i += kTogether) {
+      for (std::size_t j = 0; j < kTogether; ++j) {
+        low[j] = std::min(low[j], piece[i + j]);
+        high[j] = std::max(high[j], piece[i + j]);
+      }
+    }
+    for (; i < piece.size(); ++i) {
+      low[0] = std::min(low[0], piece[i]);
+      high[0] = std::max(high[0], piece[i]);
     }
     return true;
   });
+  const float smallest = *std::ranges::min_element(low), largest = *std::ranges::max_element(high);
   const float steps =
       static_cast<float>(scheme.is_affine ? (1 << scheme.weight_bits) - 1 : highest_code(scheme.weight_bits));
   const float reach = scheme.is_affine ? largest - smallest : std::max(largest, -smallest);
@@ -341,6 +350,15 @@ Result<ApplyOutcome> apply_schemes(Graph& graph, const SchemeMap& schemes, const
       continue;
     }
     line_of[layer.weight] = outcome.layers.size();
+    if (!options.codes_weights) {
+      graph::Value& value = graph.value(layer.weight);
+      CTK_TRY(QuantTensor blank, blank_codes(value.constant->shape(), layer.channel_axis, layer.group_count, scheme));
+      line.method = blank.method;
+      value.quantized = std::make_shared<const QuantTensor>(std::move(blank));
+      value.constant.reset();
+      outcome.layers.push_back(line);
+      continue;
+    }
     const Tensor original = graph::floats_of(graph.value(layer.weight));
     if (scheme.is_integer_weight()) {
       std::vector<float> least;

@@ -26,6 +26,7 @@ struct ApplyOptions {
   bool reduce_range = false;  // 8-bit codes within -64..63: two products by uint8 then fit into 16 bits
   // Mean of each input channel per layer input value (by value name), from calibration; needed for bias correction.
   const std::map<std::string, std::vector<double>>* input_means = nullptr;
+  bool codes_weights = true;  // false: zeros in the place of codes, scales and zero points, whose bytes are wanted only
   const GivenCodes* given = nullptr;  // of methods that look at inputs; layers without an entry are rounded
   // One sample of each graph input; empty: as the model declares them, free dimensions 1.
   std::vector<Shape> input_shapes;

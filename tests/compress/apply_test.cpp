@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "export/bundle.h"
 #include "tests/support/graph_builder.h"
 
 namespace ctk::quantization {
@@ -15,16 +16,20 @@ using test::varied;
 
 const char* const kScheme = "w8a8_c";
 
-ApplyOutcome apply(Graph& graph, const std::map<std::string, std::string>& wanted) {
-  SchemeMap schemes;
-  for (const auto& [layer, name] : wanted) schemes[layer] = parse_scheme(name).value();
+std::map<std::string, calibrate::Range> ranges_of(const Graph& graph) {
   std::map<std::string, calibrate::Range> ranges;  // any will do: these tests look at weights
   for (std::uint32_t i = 0; i < graph.value_capacity(); ++i) {
     calibrate::Range& range = ranges[graph.value(ValueId{i}).name];
     range.low = -1.0f;
     range.high = 1.0f;
   }
-  auto applied = apply_schemes(graph, schemes, ranges, {});
+  return ranges;
+}
+
+ApplyOutcome apply(Graph& graph, const std::map<std::string, std::string>& wanted) {
+  SchemeMap schemes;
+  for (const auto& [layer, name] : wanted) schemes[layer] = parse_scheme(name).value();
+  auto applied = apply_schemes(graph, schemes, ranges_of(graph), {});
   EXPECT_TRUE(applied) << applied.error().message;
   return applied ? *applied : ApplyOutcome{};
 }
@@ -131,6 +136,38 @@ TEST(ApplySchemes, WarnsOfNothingForZerosThatWereZeros) {
   const Tensor w = Tensor::zeros(DType::f32, {2, 4}).value();
   b.output(b.node("Gemm", {b.input("x", {2, 4}), b.constant("w", w)}, "y", {{"transB", std::int64_t{1}}}));
   EXPECT_TRUE(apply(b.graph, {{"Gemm_y", kScheme}}).warnings.empty());
+}
+
+// Sizes are wanted of networks whose coding takes minutes.
+TEST(ApplySchemes, LaysOutCodesOfTheVeryBytesTheyWillTake) {
+  for (const char* name : {"w8a8_c", "w8a8_t", "w4a16_g32", "w4a16_g32_affine", "w3a16_c", "w6a16_g16", "fp16"}) {
+    const auto network = [] {
+      GraphBuilder b;
+      const ValueId x = b.input("x", {2, 72});  // the last group is short
+      const ValueId h = b.node("MatMul", {x, b.constant("first", varied({72, 40}, 1))}, "h");
+      b.output(b.node("Gemm", {h, b.constant("second", varied({24, 40}, 2)), b.constant("bias", varied({24}, 3))}, "y",
+                      {{"transB", std::int64_t{1}}}));
+      return b.graph.clone();
+    };
+    const QuantScheme scheme = parse_scheme(name).value();
+    const SchemeMap schemes = {{"MatMul_h", scheme}, {"Gemm_y", scheme}};
+    Graph coded = network(), laid_out = network();
+    const auto ranges = ranges_of(coded);
+    ASSERT_TRUE(apply_schemes(coded, schemes, ranges, {}).has_value()) << name;
+    ApplyOptions options;
+    options.codes_weights = false;
+    const auto outcome = apply_schemes(laid_out, schemes, ranges, options);
+    ASSERT_TRUE(outcome.has_value()) << name << ": " << outcome.error().message;
+    EXPECT_EQ(outcome->layers.size(), 2u);
+    // A single scale stands in the text, which is deflated and ends on a multiple of 64 bytes.
+    const double slack = scheme.granularity == Granularity::per_tensor ? 64 : 0;
+    EXPECT_NEAR(static_cast<double>(exporter::bundle_bytes(laid_out)),
+                static_cast<double>(exporter::bundle_of(coded).size()), slack)
+        << name;
+    const QuantTensor &codes = *weight_of(coded, "y").quantized, &blank = *weight_of(laid_out, "y").quantized;
+    EXPECT_EQ(stored_bytes(blank), stored_bytes(codes)) << name;
+    for (const std::int8_t code : unpack_codes(blank)) ASSERT_EQ(code, 0);  // nothing was coded
+  }
 }
 
 }  // namespace
