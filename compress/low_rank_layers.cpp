@@ -33,7 +33,8 @@ TransformRow correct(const Graph& original, const Layer& layer, std::span<const 
     row.reason = "no product of that rank is better than none";
     return row;
   }
-  row.where = "two MatMuls of rank " + std::to_string(found.rank);
+  row.where = std::string(quantization::is_product(original, layer) ? "two MatMuls" : "two Convs") + " of rank " +
+              std::to_string(found.rank);
   row.error_after = found.error * share;
   quantization::add_low_rank(coded, there, found);
   return row;
@@ -51,10 +52,17 @@ Result<std::vector<TransformRow>> correct_layers(const Session& session, Graph& 
         there && coded.value(there->weight).quantized != nullptr && coded.node(layer.node).scheme.is_integer_weight();
     if (!is_coded) continue;
     const std::string address = original.address(layer.node);
-    if (quantization::is_product(original, layer))
+    if (quantization::has_rows(original, layer)) {
       wanted.insert(address);
-    else
-      rows.push_back({"low_rank", address, "", {}, {}, {}, "only matrix products take a correction"});
+    } else {
+      rows.push_back({"low_rank",
+                      address,
+                      "",
+                      {},
+                      {},
+                      {},
+                      "only matrix products and convolutions of one group and up to two dimensions take a correction"});
+    }
   }
   const std::vector<InputGroup> groups = transform::input_groups(original, wanted);
   std::size_t done = 0;

@@ -52,12 +52,13 @@ std::vector<float> transposed(std::span<const float> a, std::size_t rows, std::s
   return t;
 }
 
-ValueId half_constant(Graph& graph, const std::string& name, const Shape& shape, std::span<const float> values) {
+ValueId half_constant(Graph& graph, const std::string& name, const Shape& shape, int axis,
+                      std::span<const float> values) {
   const ValueId id =
       graph.add_constant(graph.unique_name(name), Tensor::of<float>(shape, {values.begin(), values.end()}));
   QuantTensor halves;
   halves.scheme = {16, 32, Granularity::per_channel, 0};
-  halves.channel_axis = 1;
+  halves.channel_axis = axis;
   halves.method = "fp16";
   halves.codes = cast(*graph.value(id).constant, DType::f16).value();
   graph.value(id).quantized = std::make_shared<const QuantTensor>(std::move(halves));
@@ -108,31 +109,45 @@ void add_low_rank(Graph& graph, const graph::Layer& layer, const LowRank& correc
   for (const graph::NodeId id : graph.order()) {  // what the layer computed in its last step comes after the sum now
     if (graph.node(id).absorbed_by == layer.node) graph.node(id).absorbed_by = {};
   }
-  const std::size_t rows = correction.up.size() / correction.rank;
-  const std::vector<float> down =
-      transposed(correction.down, correction.rank, correction.down.size() / correction.rank);
-  const std::vector<float> up = transposed(correction.up, rows, correction.rank);
-  const auto product = [&](const std::string& part, ValueId x, ValueId weight) {
+  const auto add_sum = [&](ValueId wide) {
+    Node sum;
+    sum.name = graph.unique_name(address + ".corrected");
+    sum.op_type = "Add";
+    sum.inputs = {coded, wide};
+    sum.outputs = {result};
+    graph.add_node(std::move(sum));
+  };
+  const Node& own = graph.node(layer.node);
+  const bool is_conv = own.op == graph::Op::Conv;
+  const graph::Attributes windows = own.attributes;
+  const auto product = [&](const std::string& part, ValueId x, const Shape& shape, std::span<const float> values,
+                           bool has_window) {
     Node node;
     node.name = graph.unique_name(address + part);
-    node.op_type = "MatMul";
+    node.op_type = is_conv ? "Conv" : "MatMul";
+    if (is_conv && has_window) node.attributes = windows;
     node.scheme = {16, 32, Granularity::per_channel, 0};
-    node.inputs = {x, weight};
+    node.inputs = {x, half_constant(graph, address + part + ".weight", shape, is_conv ? 0 : 1, values)};
     node.outputs = {graph.add_value(graph.unique_name(address + part + ".y"), DType::f32)};
     const ValueId y = node.outputs[0];
     graph.add_node(std::move(node));
     return y;
   };
-  const ValueId thin = product(".low_rank_down", layer.input,
-                               half_constant(graph, address + ".low_rank_down.weight", {layer.reduction, rank}, down));
-  const ValueId wide =
-      product(".low_rank_up", thin, half_constant(graph, address + ".low_rank_up.weight", {rank, layer.channels}, up));
-  Node sum;
-  sum.name = graph.unique_name(address + ".corrected");
-  sum.op_type = "Add";
-  sum.inputs = {coded, wide};
-  sum.outputs = {result};
-  graph.add_node(std::move(sum));
+  if (is_conv) {  // the window once for `rank` channels, then a mixture of them at each place
+    const QuantTensor& weight = *graph.value(layer.weight).quantized;
+    Shape window = weight.codes.shape(), place(window.size(), 1);
+    window[0] = place[1] = rank;
+    place[0] = layer.channels;
+    const ValueId thin = product(".low_rank_down", layer.input, window, correction.down, true);
+    add_sum(product(".low_rank_up", thin, place, correction.up, false));
+    return;
+  }
+  const std::size_t rows = correction.up.size() / correction.rank;
+  const std::vector<float> down =
+      transposed(correction.down, correction.rank, correction.down.size() / correction.rank);
+  const std::vector<float> up = transposed(correction.up, rows, correction.rank);
+  const ValueId thin = product(".low_rank_down", layer.input, {layer.reduction, rank}, down, true);
+  add_sum(product(".low_rank_up", thin, {rank, layer.channels}, up, true));
 }
 
 }  // namespace ctk::quantization

@@ -24,6 +24,7 @@ LowRank fit_low_rank(std::span<const float> error, std::size_t rows, std::size_t
                      std::span<const float> hessian, std::size_t rank);
 
 // Adds x down^T up^T to the result of a product, as two MatMuls of fp16 weights and an Add; the result keeps its name.
+// Beside a convolution of one group they are two: its window for `rank` channels, and a mixture of these at each place.
 // The nodes stand at the end: sort() the graph once all layers have theirs.
 void add_low_rank(graph::Graph& graph, const graph::Layer& layer, const LowRank& correction);
 

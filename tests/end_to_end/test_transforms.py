@@ -124,6 +124,30 @@ def test_a_correction_of_low_rank_costs_bytes_and_takes_error_away(compress_run,
     assert weights < bundle["corrected"] - bundle["plain"] < weights + 40_000
 
 
+def test_a_correction_of_low_rank_beside_convolutions(compress_run, shared_data, tmp_path):
+    """ResNet-20 at 3 bits: two convolutions beside each of its 19, two products beside its last layer."""
+    image = {"inputs": {"input": "x"}, "labels": "y", "scale": 255, "mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225]}
+    cifar = shared_data / "cifar10"
+    def coded(rank):
+        config = {
+            "model": str(cifar / "resnet20_cifar10_jpeg.onnx"),
+            "output": f"rank{rank}",
+            "data": {"calibrate": {"path": str(cifar / "train_4000.npz"), "samples": 64, **image},
+                     "evaluate": {"path": str(cifar / "test_4000.npz"), "samples": 1000, "metric": "top1", **image}},
+            "stages": [{"quantize": {"scheme": "w3a16_c", "method": "rtn", "low_rank": rank}},
+                       {"export": {"formats": ["bundle", "onnx_qdq"]}}, {"validate": {"against": ["float", "onnxruntime"]}}],
+        }
+        (tmp_path / "run.yaml").write_text(json.dumps(config))
+        done = compress_run("run", tmp_path / "run.yaml", "--output", tmp_path / f"rank{rank}", "--threads", "2")
+        assert done.code == 0, done.error
+        return json.loads((tmp_path / f"rank{rank}" / "report.json").read_text())
+    plain, corrected = coded(0), coded(4)
+    rows = [row for row in corrected["transforms"] if row["method"] == "low_rank"]
+    assert len(rows) == 20 and all(row["error_after"] < row["error_before"] for row in rows)
+    assert [row["where"] for row in rows].count("two Convs of rank 4") == 19
+    assert corrected["metric"]["final"] > plain["metric"]["final"]
+
+
 @pytest.mark.parametrize(
     ("stages", "words"),
     [

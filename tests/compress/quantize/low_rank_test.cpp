@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "compress/quantize/apply.h"
 #include "compress/quantize/coordinate_descent.h"
 #include "tests/support/graph_builder.h"
 
@@ -82,6 +83,41 @@ TEST(LowRank, AddsItsProductsBehindTheLayerUnderTheNamesThatWere) {
                   before->values.at("y").values<float>()[t * 4 + c] + added[c], 1e-5);
   }
   EXPECT_FALSE(corrected.node(producer_of(corrected, "r")).absorbed_by.is_valid());
+}
+
+TEST(LowRank, AddsTwoConvolutionsBesideOne) {
+  GraphBuilder b;
+  const auto x = b.input("x", {1, 2, 5, 5});
+  b.output(b.node("Conv", {x, b.constant("w", varied({3, 2, 3, 3}, 1))}, "y",
+                  {{"strides", std::vector<std::int64_t>{2, 2}}, {"pads", std::vector<std::int64_t>{1, 1, 1, 1}}}));
+  graph::Graph coded = b.graph.clone();
+  ASSERT_TRUE(quantization::apply_schemes(coded, {{"Conv_y", parse_scheme("w4a16_c").value()}}, {}, {}));
+  const graph::Layer layer = graph::layers_of(coded)[0];
+  // One direction: outputs get 1, 0 and 2 times what is at the middle of the window's second channel.
+  LowRank correction{1, {1, 0, 2}, std::vector<float>(18, 0.0f), 0, 0};
+  correction.down[9 + 4] = 1;
+  graph::Graph corrected = coded.clone();
+  quantization::add_low_rank(corrected, layer, correction);
+  ASSERT_TRUE(corrected.sort());
+  const auto status = graph::verify(corrected);
+  ASSERT_TRUE(status) << status.error().message;
+  const Tensor input = varied({1, 2, 5, 5}, 9);
+  const auto before = interpret(coded, {input}), after = interpret(corrected, {input});
+  ASSERT_TRUE(before) << before.error().message;
+  ASSERT_TRUE(after) << after.error().message;
+  ASSERT_EQ(after->values.at("y").shape(), (Shape{1, 3, 3, 3}));
+  const float added[] = {1, 0, 2};
+  for (std::size_t c = 0; c < 3; ++c) {
+    for (std::size_t row = 0; row < 3; ++row) {
+      for (std::size_t column = 0; column < 3; ++column) {
+        const std::size_t at = (c * 3 + row) * 3 + column;
+        const float middle = input.values<float>()[25 + 2 * row * 5 + 2 * column];
+        EXPECT_NEAR(after->values.at("y").values<float>()[at],
+                    before->values.at("y").values<float>()[at] + added[c] * middle, 1e-5)
+            << at;
+      }
+    }
+  }
 }
 
 }  // namespace
