@@ -1,8 +1,6 @@
 // The tiles of float products for ARM's vectors of four floats: up to 6 rows by 16 columns, 24 sums of the 32
 // registers. Internal linkage. `Form` says how weights are held: its `Stored`, widen() of 4 of them to floats, narrow()
-// of one float.
-//
-// Packed weights: panels of 16 columns, [ceil(n / 16)][k][16], the last one filled up with zeros.
+// of one float. Packed weights: panels.h.
 //
 // Blocking. Rows are taken in blocks, and a long K is cut into chunks whose part of a panel stays in the first cache
 // while all tiles of the block pass over it; between chunks the sums are stored and loaded again as they are, which
@@ -11,33 +9,14 @@
 
 #include "kernels/epilogue_arm_neon.h"
 #include "kernels/gemm_fp32/gemm_fp32.h"
+#include "kernels/gemm_fp32/panels.h"
 
 namespace ctk::kernels {
 namespace {
 
-constexpr std::size_t kRows = 6, kPanel = 16, kVectors = 4;
+constexpr std::size_t kRows = 6, kVectors = 4;
 constexpr std::size_t kBlockRows = 48;
 constexpr std::size_t kChunkK = 320;  // 20 kB of a panel
-
-template <class Form>
-std::size_t packed_bytes(std::size_t n, std::size_t k) {
-  return (n + kPanel - 1) / kPanel * kPanel * k * sizeof(typename Form::Stored);
-}
-
-template <class Form>
-void pack(const float* w, std::size_t n, std::size_t k, void* packed) {
-  auto* out = static_cast<typename Form::Stored*>(packed);
-  for (std::size_t panel = 0; panel < n; panel += kPanel) {
-    const std::size_t columns = n - panel < kPanel ? n - panel : kPanel;
-    for (std::size_t i = 0; i < k; ++i) {
-      for (std::size_t c = 0; c < kPanel; ++c) *out++ = Form::narrow(c < columns ? w[(panel + c) * k + i] : 0.0f);
-    }
-  }
-}
-
-inline std::size_t scratch_bytes(std::size_t) {
-  return 0;
-}
 
 // Where the rows of a product's A lie: run s of row m, `length` floats.
 struct Runs {

@@ -2,7 +2,7 @@
 // internal linkage. `Form` says how weights are held: its `Stored`, widen() of 8 of them to floats, narrow() of one
 // float.
 //
-// Packed weights: panels of 16 columns, [ceil(n / 16)][k][16], the last one filled up with zeros. A tile keeps its sums
+// Packed weights: panels.h. A tile keeps its sums
 // in registers and walks K: two weight vectors a step, each multiplied with one broadcast element per row. Six rows by
 // two vectors are 12 independent sums, which hides the multiply-add's latency. Where rows are fewer, more panels are
 // taken at once to keep about as many sums in flight; 24 columns at the end go as 4 rows by three vectors.
@@ -17,37 +17,17 @@
 #include <cstring>
 
 #include "kernels/gemm_fp32/gemm_fp32.h"
+#include "kernels/gemm_fp32/panels.h"
 
 namespace ctk::kernels {
 namespace {
 
 constexpr std::size_t kRows = 6;
-constexpr std::size_t kPanel = 16;
 constexpr std::size_t kBlockBytes = 192 * 1024;  // of A and C a row block may hold; the second cache has 256 kB or more
 constexpr std::size_t kWholeK = 384;             // up to here K is not cut: 24 kB of a panel
 constexpr std::size_t kChunkK = 320;
 constexpr std::size_t kChunkedRows = 96;  // rows of a block when K is cut: their sums are kept on the stack
 constexpr std::size_t kMostColumns = 24;  // of a tile with more than three rows
-
-template <class Form>
-std::size_t packed_bytes(std::size_t n, std::size_t k) {
-  return (n + kPanel - 1) / kPanel * kPanel * k * sizeof(typename Form::Stored);
-}
-
-template <class Form>
-void pack(const float* w, std::size_t n, std::size_t k, void* packed) {
-  auto* out = static_cast<typename Form::Stored*>(packed);
-  for (std::size_t panel = 0; panel < n; panel += kPanel) {
-    const std::size_t columns = n - panel < kPanel ? n - panel : kPanel;
-    for (std::size_t i = 0; i < k; ++i) {
-      for (std::size_t c = 0; c < kPanel; ++c) *out++ = Form::narrow(c < columns ? w[(panel + c) * k + i] : 0.0f);
-    }
-  }
-}
-
-inline std::size_t scratch_bytes(std::size_t) {
-  return 0;
-}
 
 struct Tile {
   const float* const* a;           // run s of row r at a[r * runs + s]

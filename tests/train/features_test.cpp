@@ -30,7 +30,7 @@ graph::Graph net(const Floats& weight, const Floats& shift = {}) {
 }
 
 double first_loss(train::Trainer& trainer, const graph::Graph& student, const graph::Graph& teacher,
-                  std::vector<std::int64_t> labels, bool is_attention = false) {
+                  std::vector<std::int64_t> labels, bool is_attention = false, bool is_of_probabilities = false) {
   TwoTokens feed(std::move(labels));
   FitTask task;
   task.student = &student;
@@ -40,6 +40,7 @@ double first_loss(train::Trainer& trainer, const graph::Graph& student, const gr
   task.options.batch_size = 1;
   task.options.loss.feature_weight = 2;
   task.options.loss.feature_attention = is_attention;
+  task.options.loss.feature_probabilities = is_of_probabilities;
   const auto result = trainer.fit(task);
   EXPECT_TRUE(result) << result.error().message;
   return result ? result->epochs.at(0).loss : NAN;
@@ -83,19 +84,7 @@ TEST(Features, ProbabilitiesOfAttentionAreComparedByTheirDivergence) {
   CTK_NEED_TRAINER(trainer);
   const double first = 0.25 * std::log(0.5) + 0.75 * std::log(1.5), second = 0.1 * std::log(0.2) + 0.9 * std::log(1.8);
   const auto loss = [&](std::vector<std::int64_t> labels) {
-    TwoTokens feed(std::move(labels));
-    const graph::Graph student = attending(0), teacher = attending(std::log(3.0f));
-    FitTask task;
-    task.student = &student;
-    task.teacher = &teacher;
-    task.feed = &feed;
-    task.features = {{*student.find_value("h"), *teacher.find_value("h")}};
-    task.options.batch_size = 1;
-    task.options.loss.feature_weight = 2;
-    task.options.loss.feature_probabilities = true;
-    const auto result = trainer->fit(task);
-    EXPECT_TRUE(result) << result.error().message;
-    return result ? result->epochs.at(0).loss : NAN;
+    return first_loss(*trainer, attending(0), attending(std::log(3.0f)), std::move(labels), false, true);
   };
   EXPECT_NEAR(loss({0, 0}), 2 * (first + second) / 2, 1e-6);
   EXPECT_NEAR(loss({0, -1}), 2 * first, 1e-6);  // the second token does not count

@@ -16,8 +16,10 @@
   ASSERT_TRUE(opened_) << opened_.error().message; \
   train::Trainer* const trainer = *opened_
 #else
-#define CTK_NEED_TRAINER(trainer)          \
-  train::Trainer* const trainer = nullptr; \
+// Read from memory, so that the compiler does not follow the null into what is skipped.
+#define CTK_NEED_TRAINER(trainer)           \
+  train::Trainer* volatile none_ = nullptr; \
+  train::Trainer* const trainer = none_;    \
   if (trainer == nullptr) GTEST_SKIP() << "built without the trainer (make trainer)"
 #endif
 
