@@ -1,5 +1,6 @@
 #include "compress/assignment.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "compress/nearest_key.h"
@@ -44,6 +45,10 @@ Result<std::map<std::string, QuantScheme>> read_schemes(const std::string& path)
 Status check_assignment(const PipelineConfig& config, const graph::Graph& graph) {
   if (!config.quantize || config.quantize->assignment.empty()) return {};
   const std::string& path = config.quantize->assignment;
+  if (std::ranges::none_of(config.quantize->schemes, [](const auto& one) { return !(one.second == QuantScheme{}); }))
+    return input_error(path +
+                       ": expected a layer with a scheme, found none: every layer would stay float. Name one, or " +
+                       "leave out the stage quantize");
   std::map<std::string, graph::Layer> layers;
   for (const graph::Layer& layer : graph::layers_of(graph)) layers.emplace(graph.address(layer.node), layer);
   for (const auto& [address, scheme] : config.quantize->schemes) {

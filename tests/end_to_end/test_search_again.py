@@ -120,7 +120,7 @@ def test_an_edited_assignment_is_run(folder, compress_run, job, tmp_path):
     assert {name: layer["scheme"] for name, layer in layers.items()} == {**edited, first: "fp32"}
     assert all(layers[name]["weight_bits"] < 32 for name in edited)
     assert run(scheme="w8a8_c").code == CONFIG
-    for text, words in [({"nowhere": "w8a8_c"}, "nowhere"), ({first: "w9"}, first), ({first: 4}, first), ([], "array")]:
+    for text, words in [({"nowhere": "w8a8_c"}, "nowhere"), ({first: "w9"}, first), ({first: 4}, first), ([], "array"), ({}, "every layer would stay float")]:
         file.write_text(json.dumps(text))
         refused = run()
         assert refused.code == INPUT and words in refused.err and str(file) in refused.err
