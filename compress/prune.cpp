@@ -22,6 +22,7 @@
 #include "compress/session.h"
 #include "compress/stage_keys.h"
 #include "compress/train_stage.h"
+#include "core/parallel.h"
 
 namespace ctk::pipeline {
 namespace {
@@ -371,6 +372,16 @@ Status run_prune(Session& session, bool& cached) {
   std::string notes;
   std::vector<std::string> extra{std::to_string(session.config.seed)};
   if (session.splits.score) extra.push_back("score=" + session.splits.score->fingerprint);
+  const bool is_joint = session.config.prune->ratios == "joint";
+  if (is_joint) {  // the widths are an answer to the budget, under these schemes and ranges
+    extra.push_back(session.config.fingerprint_of(
+        {"budget", "stages.calibrate", "stages.search", "stages.quantize", "stages.export"}));
+    extra.push_back(std::to_string(session.model.file_bytes));
+    if (session.splits.calibrate) extra.push_back("calibrate=" + session.splits.calibrate->fingerprint);
+  }
+  if (is_timed(session) || (is_joint && session.config.budget.latency)) {  // another machine's times are other widths
+    extra.push_back(session.report.machine.cpu + session.report.machine.isa + std::to_string(threads()));
+  }
   if (const auto& finetune = session.config.prune->finetune) {
     CTK_TRY(const auto depends, training_depends(session, *finetune));
     extra.insert(extra.end(), depends.begin(), depends.end());

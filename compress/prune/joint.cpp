@@ -16,6 +16,7 @@
 #include "compress/size.h"
 #include "compress/summary.h"
 #include "graph/layer.h"
+#include "search/problem.h"
 
 namespace ctk::pruning {
 namespace {
@@ -140,8 +141,23 @@ Widths widths_at(const std::vector<std::vector<CurvePoint>>& levels, const std::
 Result<JointProgramme> programme_of(Session& session, const WidthTask& task,
                                     std::vector<std::vector<CurvePoint>> levels,
                                     const std::vector<std::set<std::string>>& layers) {
+  const auto skipped = session.report.skipped;
+  CTK_TRY(const auto tied, pipeline::search_table::make_groups(session));
+  session.report.skipped = skipped;
   JointProgramme programme;
   programme.levels = std::move(levels);
+  // Layers with one scheme for all that lie in two groups of channels: the first of the two alone is cut.
+  std::vector<std::optional<std::size_t>> group_of;
+  for (const auto& group : tied) {
+    std::optional<std::size_t>& own = group_of.emplace_back();
+    for (std::size_t g = 0; g < layers.size(); ++g) {
+      const bool touches =
+          std::ranges::any_of(group.layers, [&](const auto& name) { return layers[g].contains(name); });
+      if (!touches || programme.levels[g].size() == 1) continue;
+      if (own) programme.levels[g].resize(1);
+      own = own.value_or(g);
+    }
+  }
   std::size_t count = 1;
   for (const auto& points : programme.levels) count = std::max(count, points.size());
   std::vector<Table> tables;
@@ -160,13 +176,7 @@ Result<JointProgramme> programme_of(Session& session, const WidthTask& task,
     JointLayer layer;
     layer.name = group.layers[0];
     layer.members = group.layers;
-    for (std::size_t g = 0; g < layers.size(); ++g) {
-      const bool touches =
-          std::ranges::any_of(group.layers, [&](const auto& name) { return layers[g].contains(name); });
-      if (!touches || programme.levels[g].size() == 1) continue;
-      if (layer.group) programme.levels[g].resize(1);  // layers with one scheme for all that lie in two groups
-      layer.group = layer.group.value_or(g);
-    }
+    layer.group = group_of[i];
     const std::size_t own = layer.group ? programme.levels[*layer.group].size() : 1;
     for (std::size_t level = 0; level < own; ++level) {
       const Table& table = tables[level];
@@ -246,10 +256,16 @@ Result<JointChoice> solve_as_written(Session& session, const WidthTask& task, Jo
       return std::move(solved).error().with_context("stages.prune.ratios: joint: widths and schemes together");
     CTK_TRY(JointChoice choice, std::move(solved));
     CTK_TRY(const double bytes, written_bytes(session, task, programme, choice));
-    if (bytes <= programme.size_limit || round == kMostCorrections) {
+    if (bytes <= programme.size_limit) {
       choice.size = bytes;
       return choice;
     }
+    if (round == kMostCorrections)
+      return Error{ErrorCode::budget_infeasible, "stages.prune.ratios: joint: budget.size: expected at most " +
+                                                     search::format_amount(programme.size_limit, "B") + ", found " +
+                                                     search::format_amount(bytes, "B") + " as written, " +
+                                                     std::to_string(kMostCorrections) +
+                                                     " answers in a row. Raise the budget"};
     programme.fixed_size += std::max(1.0, bytes - choice.size);
   }
 }
@@ -274,7 +290,8 @@ std::string told(const nlohmann::json& answer) {
   if (!answer.contains("sequential_loss"))
     return line + "; no widths chosen first, of nine shares of the multiply-adds, leave schemes that keep the budgets";
   std::snprintf(text, sizeof text,
-                "; widths first, at the share of the multiply-adds that suits best (%.0f %%), then schemes: %.4g",
+                "; widths first, at the share of the multiply-adds that suits best (%.0f %%), then schemes, in the "
+                "same sums: %.4g",
                 100 * answer["sequential_macs"].get<double>(), answer["sequential_loss"].get<double>());
   return line + text;
 }
