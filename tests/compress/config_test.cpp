@@ -229,7 +229,8 @@ TEST(Config, PruneTakesOneAimThatLeavesSomething) {
   EXPECT_SAYS(refusal(with_prune("method: l1")), "expected macs (share kept), pruning_ratio");
   EXPECT_SAYS(refusal(with_prune("macs: 0.5, pruning_ratio: 0.5")), "expected either macs or pruning_ratio");
   EXPECT_SAYS(refusal(with_prune("pruning_ratio: 1")), "expected a share below 1");
-  EXPECT_SAYS(refusal(with_prune("macs: 0.5, ratios: fair")), "expected auto, uniform, global or sensitivity");
+  EXPECT_SAYS(refusal(with_prune("macs: 0.5, ratios: fair")),
+              "expected auto, uniform, global, sensitivity, timed or joint");
   EXPECT_SAYS(refusal(with_prune("macs: 0.5, round_to: x")), "expected auto or a count of channels");
 }
 
