@@ -29,15 +29,21 @@ graph::Graph net(const Floats& weight, const Floats& shift = {}) {
   return std::move(b.graph);
 }
 
-double first_loss(train::Trainer& trainer, const graph::Graph& student, const graph::Graph& teacher,
-                  std::vector<std::int64_t> labels, bool is_attention = false, bool is_of_probabilities = false) {
-  TwoTokens feed(std::move(labels));
+// One pair of values, "h" of both, token by token.
+FitTask pair_task(const graph::Graph& student, const graph::Graph& teacher, TwoTokens& feed) {
   FitTask task;
   task.student = &student;
   task.teacher = &teacher;
   task.feed = &feed;
   task.features = {{*student.find_value("h"), *teacher.find_value("h")}};
   task.options.batch_size = 1;
+  return task;
+}
+
+double first_loss(train::Trainer& trainer, const graph::Graph& student, const graph::Graph& teacher,
+                  std::vector<std::int64_t> labels, bool is_attention = false, bool is_of_probabilities = false) {
+  TwoTokens feed(std::move(labels));
+  FitTask task = pair_task(student, teacher, feed);
   task.options.loss.feature_weight = 2;
   task.options.loss.feature_attention = is_attention;
   task.options.loss.feature_probabilities = is_of_probabilities;
@@ -94,12 +100,7 @@ TEST(Features, ProbabilitiesOfOtherValuesAreRefused) {
   CTK_NEED_TRAINER(trainer);
   const graph::Graph student = net({1}), teacher = net({3});
   TwoTokens feed({0, 0});
-  FitTask task;
-  task.student = &student;
-  task.teacher = &teacher;
-  task.feed = &feed;
-  task.features = {{*student.find_value("h"), *teacher.find_value("h")}};
-  task.options.batch_size = 1;
+  FitTask task = pair_task(student, teacher, feed);
   task.options.loss.feature_probabilities = true;
   const auto result = trainer->fit(task);
   ASSERT_FALSE(result);
@@ -113,12 +114,7 @@ TEST(Features, OtherNumbersOfChannelsMeetThroughALearnedMap) {
   CTK_NEED_TRAINER(trainer);
   const graph::Graph student = net({1}), teacher = net({1, -2, 3});
   TwoTokens feed({0, 0});
-  FitTask task;
-  task.student = &student;
-  task.teacher = &teacher;
-  task.feed = &feed;
-  task.features = {{*student.find_value("h"), *teacher.find_value("h")}};
-  task.options.batch_size = 1;
+  FitTask task = pair_task(student, teacher, feed);
   task.options.epochs = 200;
   task.options.learning_rate = 0.05;
   const auto result = trainer->fit(task);
