@@ -23,6 +23,18 @@ struct DepthwiseLine {
   void* y = nullptr;                    // [width, channels] uint8 or float32
 };
 
+// One output row of a 3x3 window, stride 1 or 2, that reads uint8 input where it lies; channels: a multiple of 16.
+struct DepthwiseWindow {
+  std::size_t width = 0, channels = 0, stride = 1;
+  const std::uint8_t* rows[3] = {};            // at the first column that is not padding
+  std::size_t pixels[3] = {};                  // bytes from one column to the next: channels, or 0 in a row of padding
+  const std::uint8_t* padding = nullptr;       // [channels]
+  bool pads_left = false, pads_right = false;  // whether the first, the last column is padding
+  const void* packed = nullptr;                // as for DepthwiseLine
+  EpilogueInt epilogue;
+  void* y = nullptr;
+};
+
 struct DepthwiseIntRow {
   Isa isa;
   const char* name;
@@ -33,6 +45,7 @@ struct DepthwiseIntRow {
   // codes: int8 [channels, tap_count].
   void (*pack)(const std::int8_t* codes, std::size_t channels, std::size_t tap_count, void* packed);
   void (*run_line)(const DepthwiseLine& line);
+  void (*run_window)(const DepthwiseWindow& window) = nullptr;  // null: nothing is read in place
 };
 
 std::span<const DepthwiseIntRow> depthwise_w8a8_rows();

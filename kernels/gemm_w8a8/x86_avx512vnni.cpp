@@ -2,7 +2,7 @@
 // too.
 #if defined(__x86_64__) || defined(CTK_USE_SIMDE)
 
-#include "kernels/epilogue_x86_avx2.h"
+#include "kernels/epilogue_x86_avx512.h"
 #include "kernels/gemm_w8a8/gemm_w8a8.h"
 #include "kernels/gemm_w8a8/quad_panels.h"
 
@@ -11,29 +11,57 @@ namespace {
 
 constexpr std::size_t kRows = 8, kPanels = 2;
 
-inline __m256i load(const std::int32_t* at) {
-  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at));
-}
-
-inline __m512i quad_at(const char* at) {
+// sums[p][i] += x . weights[p], x: the quad at `at` in every lane. In assembly: written as intrinsics, GCC 12 copies
+// the sums around.
+template <std::size_t M, std::size_t P>
+inline void add_quad(__m512i (&sums)[P][M], std::size_t i, const char* at, const __m512i (&weights)[P]) {
+#if defined(CTK_USE_SIMDE)
   std::int32_t quad;
   std::memcpy(&quad, at, sizeof(quad));
-  return _mm512_set1_epi32(quad);
+  for (std::size_t p = 0; p < P; ++p) {
+    sums[p][i] = _mm512_dpbusd_epi32(sums[p][i], _mm512_set1_epi32(quad), weights[p]);
+  }
+#else
+  const auto& bytes = *reinterpret_cast<const char(*)[kQuad]>(at);
+  __m512i x;
+  if constexpr (P == 2) {
+    __asm__(
+        "vpbroadcastd %[at], %[x]\n\t"
+        "vpdpbusd %[w0], %[x], %[sum0]\n\t"
+        "vpdpbusd %[w1], %[x], %[sum1]"
+        : [sum0] "+v"(sums[0][i]), [sum1] "+v"(sums[1][i]), [x] "=&v"(x)
+        : [at] "m"(bytes), [w0] "v"(weights[0]), [w1] "v"(weights[1]));
+  } else {
+    __asm__(
+        "vpbroadcastd %[at], %[x]\n\t"
+        "vpdpbusd %[w0], %[x], %[sum0]"
+        : [sum0] "+v"(sums[0][i]), [x] "=&v"(x)
+        : [at] "m"(bytes), [w0] "v"(weights[0]));
+  }
+#endif
 }
 
-// Rows row..row+M-1 of P panels from `column` on, `columns` of whose columns exist. bias and multiplier: 16 * P
-// elements.
+// What the rows of P panels from `column` on share.
+template <std::size_t P>
+struct Panels {
+  std::size_t column;
+  __m512i bias[P];
+  __m512 multiplier[P];
+  __mmask16 exists[P];
+  bool is_plain[P];  // as is_plain512() has it
+};
+
+// Rows row..row+M-1 of P panels.
 template <std::size_t M, std::size_t P>
-void tile(const GemmStaged& g, const Finish16& finish, std::size_t row, std::size_t column, std::size_t columns,
-          const std::int32_t* bias, const float* multiplier) {
-  __m512i acc[M][P];
+[[gnu::noinline]] void tile(const GemmStaged& g, const Finish512& finish, const Panels<P>& panels, std::size_t row) {
+  __m512i acc[P][M];
   CTK_UNROLL
   for (std::size_t i = 0; i < M; ++i) {
     CTK_UNROLL
-    for (std::size_t p = 0; p < P; ++p) acc[i][p] = _mm512_loadu_si512(bias + p * kColumns);
+    for (std::size_t p = 0; p < P; ++p) acc[p][i] = panels.bias[p];
   }
   const std::size_t quads = g.segment_k / kQuad, panel_bytes = g.segments * g.segment_k * kColumns;
-  const char* w = static_cast<const char*>(g.packed) + column * g.segments * g.segment_k;
+  const char* w = static_cast<const char*>(g.packed) + panels.column * g.segments * g.segment_k;
   for (std::size_t s = 0; s < g.segments; ++s) {
     const char* a[M];
     CTK_UNROLL
@@ -43,56 +71,51 @@ void tile(const GemmStaged& g, const Finish16& finish, std::size_t row, std::siz
       CTK_UNROLL
       for (std::size_t p = 0; p < P; ++p) weights[p] = _mm512_loadu_si512(w + p * panel_bytes);
       CTK_UNROLL
-      for (std::size_t i = 0; i < M; ++i) {
-        const __m512i x = quad_at(a[i] + q * kQuad);
-        CTK_UNROLL
-        for (std::size_t p = 0; p < P; ++p) acc[i][p] = _mm512_dpbusd_epi32(acc[i][p], x, weights[p]);
-      }
+      for (std::size_t i = 0; i < M; ++i) add_quad<M, P>(acc, i, a[i] + q * kQuad, weights);
     }
   }
   CTK_UNROLL
-  for (std::size_t i = 0; i < M; ++i) {
-    CTK_UNROLL
-    for (std::size_t p = 0; p < P; ++p) {
-      const std::size_t left = columns - p * kColumns;
-      const float* m = multiplier + p * kColumns;
-      std::int32_t sums[kColumns];  // in two halves for the epilogue
-      _mm512_storeu_si512(sums, acc[i][p]);
-      store16(finish, g.epilogue, load(sums), load(sums + 8), _mm256_loadu_ps(m), _mm256_loadu_ps(m + 8), row + i,
-              column + p * kColumns, left < kColumns ? left : kColumns, g.c, g.c_stride);
-    }
+  for (std::size_t p = 0; p < P; ++p) {
+    store_rows512<M>(finish, g.epilogue, acc[p], panels.multiplier[p], panels.is_plain[p], panels.exists[p], row,
+                     panels.column + p * kColumns, g.c, g.c_stride);
   }
 }
 
 template <std::size_t P>
-void columns_of(const GemmStaged& g, const Finish16& finish, std::size_t column, std::size_t columns) {
-  std::int32_t bias[P * kColumns] = {};
-  float multiplier[P * kColumns] = {};
-  std::memcpy(bias, g.epilogue.bias + column, columns * sizeof(bias[0]));
-  std::memcpy(multiplier, g.epilogue.multiplier + column, columns * sizeof(multiplier[0]));
+void columns_of(const GemmStaged& g, const Finish512& finish, std::size_t column, std::size_t columns) {
+  Panels<P> panels;
+  panels.column = column;
+  for (std::size_t p = 0; p < P; ++p) {
+    const std::size_t at = p * kColumns, left = columns - at;
+    const __mmask16 exists = static_cast<__mmask16>(left < kColumns ? (1u << left) - 1 : 0xffff);
+    panels.exists[p] = exists;
+    panels.bias[p] = _mm512_maskz_loadu_epi32(exists, g.epilogue.bias + column + at);
+    panels.multiplier[p] = _mm512_maskz_loadu_ps(exists, g.epilogue.multiplier + column + at);
+    panels.is_plain[p] = is_plain512(g.epilogue, panels.multiplier[p]);
+  }
   std::size_t row = 0;
-  for (; row + kRows <= g.m; row += kRows) tile<kRows, P>(g, finish, row, column, columns, bias, multiplier);
+  for (; row + kRows <= g.m; row += kRows) tile<kRows>(g, finish, panels, row);
   switch (g.m - row) {
     case 7:
-      tile<7, P>(g, finish, row, column, columns, bias, multiplier);
+      tile<7>(g, finish, panels, row);
       break;
     case 6:
-      tile<6, P>(g, finish, row, column, columns, bias, multiplier);
+      tile<6>(g, finish, panels, row);
       break;
     case 5:
-      tile<5, P>(g, finish, row, column, columns, bias, multiplier);
+      tile<5>(g, finish, panels, row);
       break;
     case 4:
-      tile<4, P>(g, finish, row, column, columns, bias, multiplier);
+      tile<4>(g, finish, panels, row);
       break;
     case 3:
-      tile<3, P>(g, finish, row, column, columns, bias, multiplier);
+      tile<3>(g, finish, panels, row);
       break;
     case 2:
-      tile<2, P>(g, finish, row, column, columns, bias, multiplier);
+      tile<2>(g, finish, panels, row);
       break;
     case 1:
-      tile<1, P>(g, finish, row, column, columns, bias, multiplier);
+      tile<1>(g, finish, panels, row);
       break;
     default:
       break;
@@ -100,7 +123,7 @@ void columns_of(const GemmStaged& g, const Finish16& finish, std::size_t column,
 }
 
 void run_staged(const GemmStaged& g, std::size_t n_begin, std::size_t n_end) {
-  const Finish16 finish = finish16_of(g.epilogue);
+  const Finish512 finish = finish512_of(g.epilogue);
   for (std::size_t column = n_begin; column < n_end;) {
     const std::size_t left = n_end - column;
     if (left > kColumns) {

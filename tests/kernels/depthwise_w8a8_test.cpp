@@ -52,7 +52,7 @@ TEST(DepthwiseW8A8, EqualsTheDirectLoopsOnRandomShapes) {
     const ConvCase c = random_case(random);
     const std::vector<float> want = expected(c);
     set_threads(i % 16 == 0 ? uniform(random, 2, 4) : 1);
-    for_each_native_row(depthwise_w8a8_rows(), [&](const DepthwiseIntRow& row, const std::string& name) {
+    for_each_depthwise_row([&](const DepthwiseIntRow& row, const std::string& name) {
       ASSERT_EQ(computed(row, c), want) << name << ", seed " << seed << ", case " << i << ": " << text(c.shape);
     });
     if (testing::Test::HasFatalFailure()) break;
@@ -60,22 +60,22 @@ TEST(DepthwiseW8A8, EqualsTheDirectLoopsOnRandomShapes) {
   set_threads(1);
 }
 
-// 3x3 windows have code of their own in rows: every width around a step, whole and broken blocks of 16 channels,
-// outputs with and without a clamp to apply.
+// 3x3 windows have code of their own in rows: every width around a step, whole and broken blocks of 16 to 64
+// channels, outputs with and without a clamp to apply.
 TEST(DepthwiseW8A8, EqualsTheDirectLoopsOn3x3Windows) {
   const unsigned seed = 11;
   Random random(seed);
-  for (int i = 0; i < 300; ++i) {
+  for (int i = 0; i < 400; ++i) {
     ConvCase c;
     ConvShape& s = c.shape;
     s.in_height = uniform(random, 1, 6);
     s.in_width = 1 + i % 19;
-    s.groups = s.in_channels = s.out_channels = std::vector<int>{15, 16, 17, 32, 48}[static_cast<std::size_t>(i % 5)];
+    s.groups = s.in_channels = s.out_channels = std::vector<int>{15, 16, 17, 32, 48, 64, 80, 176}[random() % 8];
     s.kernel_height = s.kernel_width = 3;
     s.stride_height = s.stride_width = 1 + i / 5 % 2;
     s.pad_top = s.pad_left = uniform(random, 0, 1);
     c.zero_point = static_cast<std::uint8_t>(255 * (i % 2));
-    if (!complete(c, random, 1, 1, -128, 127)) continue;
+    if (!complete(c, random, uniform(random, 0, 1), uniform(random, 0, 2), -128, 127)) continue;
     if (i % 3 == 0) {
       c.epilogue.value.zero_point = c.epilogue.value.low = 0;
       c.epilogue.value.high = 255;
@@ -84,7 +84,7 @@ TEST(DepthwiseW8A8, EqualsTheDirectLoopsOn3x3Windows) {
     if (i % 4 == 0) c.epilogue.multiplier.back() = 1.0f;
     if (i % 8 == 0) c.epilogue.multiplier.back() = 1e9f;
     const std::vector<float> want = expected(c);
-    for_each_native_row(depthwise_w8a8_rows(), [&](const DepthwiseIntRow& row, const std::string& name) {
+    for_each_depthwise_row([&](const DepthwiseIntRow& row, const std::string& name) {
       ASSERT_EQ(computed(row, c), want) << name << ", seed " << seed << ", case " << i << ": " << text(s);
     });
     if (testing::Test::HasFatalFailure()) break;
@@ -105,7 +105,7 @@ TEST(DepthwiseW8A8, KeepsExtremeProductsExact) {
     c.epilogue.value.to_float = true;
     c.epilogue.value.low_f = -1e9f;
     c.epilogue.value.high_f = 1e9f;
-    for_each_native_row(depthwise_w8a8_rows(), [&](const DepthwiseIntRow& row, const std::string& name) {
+    for_each_depthwise_row([&](const DepthwiseIntRow& row, const std::string& name) {
       EXPECT_EQ(computed(row, c), std::vector<float>(n, 291465.0f)) << name << ", " << channels << " channels";
     });
   }
@@ -125,7 +125,7 @@ TEST(DepthwiseW8A8, GivesTheSameCodesForAnyNumberOfThreads) {
   const std::vector<float> want = expected(c);
   for (int threads : {1, 2, 3, 4, 16}) {
     set_threads(threads);
-    for_each_native_row(depthwise_w8a8_rows(), [&](const DepthwiseIntRow& row, const std::string& name) {
+    for_each_depthwise_row([&](const DepthwiseIntRow& row, const std::string& name) {
       EXPECT_EQ(computed(row, c), want) << name << ", " << threads << " threads";
     });
   }

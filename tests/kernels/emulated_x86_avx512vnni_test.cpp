@@ -3,7 +3,7 @@
 
 #pragma GCC optimize("O1")  // the emulation is long code
 #pragma GCC diagnostic ignored "-Wpsabi"
-#define CTK_USE_SIMDE
+#include "tests/kernels/emulated_avx512.h"
 #define gemm_w8a8_8x32_x86_avx512vnni emulated_gemm_w8a8_8x32_x86_avx512vnni
 #include "kernels/gemm_w8a8/x86_avx512vnni.cpp"
 
