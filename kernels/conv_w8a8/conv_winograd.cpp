@@ -17,7 +17,7 @@ constexpr std::size_t kScratchBytes = 160 << 10, kLargeScratchBytes = 352 << 10,
 constexpr std::int64_t kMostTiles = 48;
 constexpr std::size_t kMostLargeWeightBytes = 1536 << 10, kHeaderBytes = 64;
 constexpr std::int64_t kLeastLargeTiles = 16;  // below, twice the memory for weights is not worth the time
-constexpr std::size_t kSlack = 16;             // elements
+constexpr std::size_t kSlack = 32;             // elements
 
 std::size_t size(std::int64_t value) {
   return static_cast<std::size_t>(value);
@@ -139,6 +139,13 @@ bool takes_winograd(const GemmIntRow& row, const ConvShape& s) {
                     s.kernel_width == 3 && s.stride_height == 1 && s.stride_width == 1 && s.dilation_height == 1 &&
                     s.dilation_width == 1 && size(s.in_channels) <= kWinogradMostChannels;
   if (!fits || size(s.in_channels) < row.winograd_channels) return false;
+  if (row.winograd_needs_large) {
+    // Nor may tiles reach far beyond the borders.
+    const WinogradRow* large = large_of(row, s);
+    if (large == nullptr) return false;
+    const std::int64_t tile = static_cast<std::int64_t>(large->tile);
+    return 10 * tiles_of(s, tile) * tile * tile <= 11 * s.pixels();
+  }
   // Transformed weights are 3.6 times as large: they must be met often, or stay in the second-level cache.
   const std::int64_t tiles = tiles_of(s, static_cast<std::int64_t>(row.winograd->tile));
   return tiles >= 32 || (tiles >= 4 && weight_bytes(*row.winograd, s) <= 2 * kSmallWeightBytes);

@@ -60,6 +60,8 @@ struct GemmIntRow {
   const WinogradRow* winograd = nullptr;
   std::size_t winograd_channels = 0;
   const WinogradRow* winograd_large = nullptr;  // the same with larger tiles, for weights that fit it; null: nothing
+  // The smaller tiles are slower than no tiles: only shapes that suit the larger ones are worth it.
+  bool winograd_needs_large = false;
 };
 
 std::span<const GemmIntRow> gemm_w8a8_rows();

@@ -4,6 +4,7 @@
 #include "kernels/epilogue_x86_avx2.h"
 #include "kernels/gemm_w8a8/gemm_w8a8.h"
 #include "kernels/gemm_w8a8/quad_panels.h"
+#include "kernels/winograd_w8a8/winograd_w8a8.h"
 
 namespace ctk::kernels {
 namespace {
@@ -93,6 +94,8 @@ void run_staged(const GemmStaged& g, std::size_t n_begin, std::size_t n_end) {
 
 }  // namespace
 
+extern const WinogradRow winograd_w8a8_6x16_x86_avx2, winograd_w8a8_4x4_x86_avx2;
+
 extern const GemmIntRow gemm_w8a8_6x16_x86_avxvnni;
 constinit const GemmIntRow gemm_w8a8_6x16_x86_avxvnni{
     .isa = Isa::x86_avxvnni,
@@ -105,6 +108,10 @@ constinit const GemmIntRow gemm_w8a8_6x16_x86_avxvnni{
     .pack = pack,
     .stage = stage,
     .run_staged = run_staged,
+    .winograd = &winograd_w8a8_6x16_x86_avx2,  // for weights that do not fit the larger tiles
+    .winograd_channels = 64,
+    .winograd_large = &winograd_w8a8_4x4_x86_avx2,
+    .winograd_needs_large = true,
 };
 
 }  // namespace ctk::kernels

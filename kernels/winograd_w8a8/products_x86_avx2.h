@@ -1,6 +1,5 @@
 // What integer Winograd rows for AVX2 share: layouts and the products of the places. Internal linkage.
 //
-// Packed weights: [n / 16][places][channels / 2][16 columns][2 channels] int16, zero past n and channels.
 // Scratch: transformed inputs V [places][tiles][channels] int16, then one panel's sums [tiles][places][16 columns].
 #pragma once
 
@@ -10,16 +9,13 @@
 
 #include "kernels/gemm_w8a8/pair_step_x86_avx2.h"
 #include "kernels/intrinsics_x86.h"
+#include "kernels/winograd_w8a8/weights.h"
 #include "kernels/winograd_w8a8/winograd_w8a8.h"
 
 namespace ctk::kernels {
 namespace {
 
-constexpr std::size_t kRows = 6, kColumns = 16, kLanes = 16;
-
-inline std::size_t pairs_of(std::size_t channels) {
-  return (channels + 1) / 2;
-}
+constexpr std::size_t kRows = 6, kLanes = 16;
 
 // Elements from one tile's channels to the next. Multiples of 512 bytes would fall on few cache sets.
 inline std::size_t v_pitch(std::size_t channels) {
@@ -39,35 +35,6 @@ constexpr std::size_t sums_pitch_of(std::size_t places) {
 inline std::size_t winograd_scratch_bytes(std::size_t places, std::size_t channels, std::size_t tiles) {
   return places * v_place(channels, tiles) * sizeof(std::int16_t) +
          tiles * sums_pitch_of(places) * sizeof(std::int32_t);
-}
-
-inline std::size_t winograd_packed_bytes(std::size_t places, std::size_t n, std::size_t channels) {
-  return (n + kColumns - 1) / kColumns * places * pairs_of(channels) * kColumns * 2 * sizeof(std::int16_t);
-}
-
-// U = G w G^T of 3x3 weights `w`, for each pair of channel and column.
-template <std::size_t Side>
-inline void winograd_pack(const int (&g)[Side][3], const std::int8_t* codes, std::size_t n, std::size_t channels,
-                          void* packed) {
-  const std::size_t pairs = pairs_of(channels), place = pairs * kColumns * 2;
-  std::int16_t* panel = static_cast<std::int16_t*>(packed);
-  for (std::size_t begin = 0; begin < n; begin += kColumns, panel += Side * Side * place) {
-    for (std::size_t k = 0; k < 2 * pairs; ++k) {
-      std::int16_t* out = panel + k / 2 * kColumns * 2 + k % 2;
-      for (std::size_t column = begin; column < begin + kColumns; ++column, out += 2) {
-        std::int8_t w[9] = {};
-        if (column < n && k < channels) std::memcpy(w, codes + (column * channels + k) * 9, sizeof(w));
-        for (std::size_t y = 0; y < Side; ++y) {
-          int row[3];  // of G w
-          for (std::size_t x = 0; x < 3; ++x) row[x] = g[y][0] * w[x] + g[y][1] * w[3 + x] + g[y][2] * w[6 + x];
-          for (std::size_t x = 0; x < Side; ++x) {
-            out[(y * Side + x) * place] =
-                static_cast<std::int16_t>(row[0] * g[x][0] + row[1] * g[x][1] + row[2] * g[x][2]);
-          }
-        }
-      }
-    }
-  }
 }
 
 inline __m256i load(const void* at) {

@@ -10,7 +10,7 @@
 namespace ctk::kernels {
 namespace {
 
-constexpr std::size_t kTile = 4, kSide = 6, kPlaces = kSide * kSide, kSumsPitch = sums_pitch_of(kPlaces);
+constexpr std::size_t kTile = 4, kSide = kTile4Side, kPlaces = kSide * kSide, kSumsPitch = sums_pitch_of(kPlaces);
 
 std::size_t scratch_bytes(std::size_t channels, std::size_t tiles) {
   return winograd_scratch_bytes(kPlaces, channels, tiles);
@@ -20,27 +20,8 @@ std::size_t packed_bytes(std::size_t n, std::size_t channels) {
   return winograd_packed_bytes(kPlaces, n, channels);
 }
 
-// 64 times the largest and the least sum of any activations stay within int32.
-bool fits(const std::int8_t* codes, std::size_t n, std::size_t channels) {
-  constexpr std::int64_t kMost = (std::int64_t{1} << 31) / 64 / 255 - 1;
-  for (std::size_t column = 0; column < n; ++column) {
-    std::int64_t above = 0, below = 0;
-    for (std::size_t k = 0; k < channels * 9; ++k) {
-      const std::int64_t w = codes[column * channels * 9 + k];
-      above += w > 0 ? w : 0;
-      below -= w < 0 ? w : 0;
-    }
-    if (above > kMost || below > kMost) return false;
-  }
-  return true;
-}
-
-// 24G with G = [1/4 0 0; -1/6 -1/6 -1/6; -1/6 1/6 -1/6; 1/24 1/12 1/6; 1/24 -1/12 1/6; 0 0 1], the last row 8 times
-// smaller: else it would not fit 16 bits.
-constexpr int kWeights[kSide][3] = {{6, 0, 0}, {-4, -4, -4}, {-4, 4, -4}, {1, 2, 4}, {1, -2, 4}, {0, 0, 3}};
-
 void pack(const std::int8_t* codes, std::size_t n, std::size_t channels, void* packed) {
-  winograd_pack(kWeights, codes, n, channels, packed);
+  winograd_pack(kTile4Weights, codes, n, channels, packed);
 }
 
 inline __m256i twice(__m256i x) {
@@ -168,7 +149,7 @@ constinit const WinogradRow winograd_w8a8_4x4_x86_avx2{
     .m_step = kRows,
     .n_step = kColumns,
     .packed_bytes = packed_bytes,
-    .fits = fits,
+    .fits = tile4_fits,
     .pack = pack,
     .stage = widen,
     .scratch_bytes = scratch_bytes,

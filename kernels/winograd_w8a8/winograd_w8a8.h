@@ -25,7 +25,7 @@ constexpr std::size_t kWinogradMostChannels = 1024;
 // A rectangle of output tiles, each `tile` by `tile` pixels.
 struct WinogradBlock {
   std::size_t tile_rows = 0, tile_columns = 0, channels = 0;
-  const std::int16_t* strip = nullptr;    // staged input of the first tile; 16 elements past it may be read
+  const std::int16_t* strip = nullptr;    // staged input of the first tile; 32 elements past it may be read
   std::size_t strip_row = 0;              // elements from one input row to the next; pixels `channels` apart
   std::size_t height = 0, width = 0;      // output pixels that exist: tile * tile_rows, tile_columns, or a few less
   const void* packed = nullptr;           // by the same row's pack()

@@ -24,9 +24,7 @@ struct Elements {
   T at[N];
 };
 
-using Floats16 = Elements<float, 16>;
 using Ints16 = Elements<std::int32_t, 16>;
-using Bytes16 = Elements<std::uint8_t, 16>;
 
 // Applies f to each element of a vector.
 template <class ToVector, class To, class From, class Vector, class F>
@@ -74,6 +72,25 @@ inline __m512 _mm512_cvtepi32_ps(__m512i a) {
 inline __m512i _mm512_cvtepu8_epi32(__m128i a) {
   return ctk::kernels::test::each<__m512i, std::int32_t, std::uint8_t>(a,
                                                                        [](std::uint8_t x) { return std::int32_t{x}; });
+}
+inline __m512i _mm512_srai_epi32(__m512i a, int by) {
+  return ctk::kernels::test::each<__m512i, std::int32_t, std::int32_t>(a, [&](std::int32_t x) { return x >> by; });
+}
+#undef _mm512_madd_epi16  // the emulation gives this name to the masked form
+inline __m512i _mm512_madd_epi16(__m512i a, __m512i b) {
+  const auto x = ctk::kernels::test::bits<ctk::kernels::test::Elements<std::int16_t, 32>>(a);
+  const auto y = ctk::kernels::test::bits<ctk::kernels::test::Elements<std::int16_t, 32>>(b);
+  ctk::kernels::test::Ints16 to;
+  for (int i = 0; i < 16; ++i) {
+    to.at[i] = std::int32_t{x.at[2 * i]} * y.at[2 * i] + std::int32_t{x.at[2 * i + 1]} * y.at[2 * i + 1];
+  }
+  return ctk::kernels::test::bits<__m512i>(to);
+}
+inline __m512i _mm512_cvtepu8_epi16(__m256i a) {
+  const auto from = ctk::kernels::test::bits<ctk::kernels::test::Elements<std::uint8_t, 32>>(a);
+  ctk::kernels::test::Elements<std::int16_t, 32> to;
+  for (int i = 0; i < 32; ++i) to.at[i] = from.at[i];
+  return ctk::kernels::test::bits<__m512i>(to);
 }
 inline __m128i _mm512_cvtepi32_epi8(__m512i a) {
   return ctk::kernels::test::each<__m128i, std::uint8_t, std::int32_t>(

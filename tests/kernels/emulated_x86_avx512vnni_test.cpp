@@ -5,6 +5,7 @@
 #pragma GCC diagnostic ignored "-Wpsabi"
 #include "tests/kernels/emulated_avx512.h"
 #define gemm_w8a8_8x32_x86_avx512vnni emulated_gemm_w8a8_8x32_x86_avx512vnni
+#define winograd_w8a8_4x4_x86_avx512vnni emulated_winograd_w8a8_4x4_x86_avx512vnni
 #include "kernels/gemm_w8a8/x86_avx512vnni.cpp"
 
 namespace ctk::kernels::test {
