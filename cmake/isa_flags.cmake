@@ -1,8 +1,8 @@
 # Gives each kernel source the compiler flags its file stem stands for, and nothing else those flags.
 set(CTK_ISA_FLAGS_x86_avx2 -mavx2 -mfma -mf16c)
 set(CTK_ISA_FLAGS_x86_avxvnni -mavx2 -mfma -mf16c -mavxvnni)
-# GCC 12 takes the undefined vectors inside its own intrinsics for ours (its bug 105593), hence -Wno-maybe-uninitialized.
-set(CTK_ISA_FLAGS_x86_avx512vnni -Wno-maybe-uninitialized -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mprefer-vector-width=512)
+# GCC 12 takes the undefined vectors inside its own intrinsics for ours (its bug 105593), hence -Wno-[maybe-]uninitialized.
+set(CTK_ISA_FLAGS_x86_avx512vnni -Wno-uninitialized -Wno-maybe-uninitialized -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mprefer-vector-width=512)
 set(CTK_ISA_FLAGS_arm_neondot -march=armv8.2-a+dotprod)
 
 # ctk_isa_flags(TARGET): walks the target's sources; a file named <isa>.cpp or *_<isa>.cpp gets CTK_ISA_FLAGS_<isa>.

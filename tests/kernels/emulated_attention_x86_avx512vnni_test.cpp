@@ -3,7 +3,6 @@
 #if __has_include(<simde/x86/avx512.h>)
 
 #pragma GCC optimize("O1")  // the emulation is long code
-#pragma GCC diagnostic ignored "-Wpsabi"
 #define CTK_USE_SIMDE
 #define attention_x86_avx512vnni emulated_attention_x86_avx512vnni
 #include "kernels/attention/x86_avx512vnni.cpp"

@@ -2,7 +2,6 @@
 #if __has_include(<simde/x86/avx512.h>)
 
 #pragma GCC optimize("O1")  // the emulation is long code
-#pragma GCC diagnostic ignored "-Wpsabi"
 #define CTK_USE_SIMDE
 #define attention_x86_avxvnni emulated_attention_x86_avxvnni
 #include "kernels/attention/x86_avxvnni.cpp"

@@ -2,7 +2,6 @@
 #if defined(__x86_64__) && __has_include(<simde/x86/avx512.h>)
 
 #pragma GCC optimize("O1")  // the emulation is long code
-#pragma GCC diagnostic ignored "-Wpsabi"
 #include "tests/kernels/emulated_avx512.h"
 #define depthwise_w8a8_1x64_x86_avx512vnni emulated_depthwise_w8a8_1x64_x86_avx512vnni
 #include "kernels/depthwise_w8a8/x86_avx512vnni.cpp"

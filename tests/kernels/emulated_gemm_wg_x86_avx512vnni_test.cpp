@@ -3,7 +3,6 @@
 #if defined(__x86_64__) && __has_include(<simde/x86/avx512.h>)
 
 #pragma GCC optimize("O1")  // the emulation is long code
-#pragma GCC diagnostic ignored "-Wpsabi"
 #define CTK_USE_SIMDE
 #define gemm_wg_12x32_x86_avx512vnni emulated_gemm_wg_12x32_x86_avx512vnni
 #include "kernels/gemm_wg/x86_avx512vnni.cpp"

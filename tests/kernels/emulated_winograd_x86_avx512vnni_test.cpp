@@ -3,7 +3,6 @@
 #if defined(__x86_64__) && __has_include(<simde/x86/avx512.h>)
 
 #pragma GCC optimize("O1")  // the emulation is long code
-#pragma GCC diagnostic ignored "-Wpsabi"
 #include "tests/kernels/emulated_avx512.h"
 #define winograd_w8a8_4x4_x86_avx512vnni emulated_winograd_w8a8_4x4_x86_avx512vnni
 #include "kernels/winograd_w8a8/tile4_x86_avx512vnni.cpp"

@@ -2,7 +2,6 @@
 #if defined(__x86_64__) && __has_include(<simde/x86/avx512.h>)
 
 #pragma GCC optimize("O1")  // the emulation is long code
-#pragma GCC diagnostic ignored "-Wpsabi"
 #include "tests/kernels/emulated_avx512.h"
 #define gemm_w8a8_8x32_x86_avx512vnni emulated_gemm_w8a8_8x32_x86_avx512vnni
 #define winograd_w8a8_4x4_x86_avx512vnni emulated_winograd_w8a8_4x4_x86_avx512vnni

@@ -2,7 +2,6 @@
 #if defined(__x86_64__) && __has_include(<simde/x86/avx512.h>)
 
 #pragma GCC optimize("O1")  // the emulation is long code
-#pragma GCC diagnostic ignored "-Wpsabi"
 #define CTK_USE_SIMDE
 #define gemm_w8a8_6x16_x86_avxvnni emulated_gemm_w8a8_6x16_x86_avxvnni
 #include "kernels/gemm_w8a8/x86_avxvnni.cpp"
