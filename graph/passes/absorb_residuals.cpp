@@ -2,7 +2,8 @@
 // its operands, if the Add alone reads that; of two such, the one that comes last in graph order. The other operand
 // must be ready when the Conv runs: where it is computed later (a shortcut written behind the main path), the Conv
 // moves to right before the Add, which nobody else notices. An activation the Add has absorbed stays with the Add, so
-// the chain Conv, Add, Relu runs as one.
+// the chain Conv, Add, Relu runs as one. Whether codes are stored between the two does not matter: whoever fuses rounds
+// where they would be.
 #include <algorithm>
 
 #include "graph/passes/rewrite.h"
@@ -41,7 +42,7 @@ bool have_same_shape(const Graph& graph, const Facts& facts, ValueId a, ValueId 
 NodeId candidate(const Graph& graph, NodeId add, ValueId mine, ValueId other) {
   const Value& value = graph.value(mine);
   if (!value.producer.is_valid() || graph.node(value.producer).op != Op::Conv) return {};
-  if (value.activation_quant || only_reader(graph, mine) != add || graph.value(other).is_constant()) return {};
+  if (only_reader(graph, mine) != add || graph.value(other).is_constant()) return {};
   return value.producer;
 }
 

@@ -16,8 +16,8 @@ std::size_t round_up(std::size_t value, std::size_t step) {
 // A block of staged rows stays in the second-level cache while the panels of weights pass by; a tile of them and a
 // panel share the first. All weights pass by once a block, from memory where they are large: long rows get more of the
 // cache, so that there are not too few of them for that.
-constexpr std::size_t kBlockBytes = 64 << 10, kMostBlockBytes = 256 << 10;
-constexpr std::size_t kLeastRows = 24, kMostRows = 192;
+constexpr std::size_t kBlockBytes = 64 << 10, kMostBlockBytes = 272 << 10;
+constexpr std::size_t kLeastRows = 64, kMostRows = 192;
 
 // Rows a multiple of 512 bytes apart fall on the same few cache sets: read side by side, they evict each other.
 bool collides(std::size_t pitch) {

@@ -42,10 +42,13 @@ inline void add_quad(__m512i (&sums)[P][M], std::size_t i, const char* at, const
 #endif
 }
 
-// What the rows of P panels from `column` on share.
+// What the rows of P panels from `column` on share. Weights are read from afar by the first tile of rows, unless those
+// before have asked for them: each tile asks for its part of the next panels.
 template <std::size_t P>
 struct Panels {
   std::size_t column;
+  const char* next;   // weights behind these
+  std::size_t ahead;  // bytes of them to ask for at each quad
   __m512i bias[P];
   __m512 multiplier[P];
   __mmask16 exists[P];
@@ -55,6 +58,8 @@ struct Panels {
 // Rows row..row+M-1 of P panels.
 template <std::size_t M, std::size_t P>
 [[gnu::noinline]] void tile(const GemmStaged& g, const Finish512& finish, const Panels<P>& panels, std::size_t row) {
+  const std::size_t quads_in_all = g.segments * g.segment_k / kQuad;
+  const char* ahead = panels.next + row / kRows * quads_in_all * panels.ahead;
   __m512i acc[P][M];
   CTK_UNROLL
   for (std::size_t i = 0; i < M; ++i) {
@@ -67,7 +72,8 @@ template <std::size_t M, std::size_t P>
     const char* a[M];
     CTK_UNROLL
     for (std::size_t i = 0; i < M; ++i) a[i] = static_cast<const char*>(g.rows[row + i]) + g.offsets[s];
-    for (std::size_t q = 0; q < quads; ++q, w += kColumns * kQuad) {
+    for (std::size_t q = 0; q < quads; ++q, w += kColumns * kQuad, ahead += panels.ahead) {
+      _mm_prefetch(ahead, _MM_HINT_T1);
       __m512i weights[P];
       CTK_UNROLL
       for (std::size_t p = 0; p < P; ++p) weights[p] = _mm512_loadu_si512(w + p * panel_bytes);
@@ -86,6 +92,10 @@ template <std::size_t P>
 void columns_of(const GemmStaged& g, const Finish512& finish, std::size_t column, std::size_t columns) {
   Panels<P> panels;
   panels.column = column;
+  // The panels behind are as many bytes, a line a quad and panel; past the last one asking is in vain but harmless.
+  const std::size_t tiles = g.m / kRows;
+  panels.next = static_cast<const char*>(g.packed) + (column + P * kColumns) * g.segments * g.segment_k;
+  panels.ahead = tiles == 0 ? 0 : (P * kColumns * kQuad + tiles - 1) / tiles;
   for (std::size_t p = 0; p < P; ++p) {
     const std::size_t at = p * kColumns, left = columns - at;
     const __mmask16 exists = static_cast<__mmask16>(left < kColumns ? (1u << left) - 1 : 0xffff);
