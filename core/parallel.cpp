@@ -16,7 +16,7 @@ namespace ctk {
 namespace {
 
 constexpr int kMostThreads = 255;
-constexpr std::size_t kChunksPerThread = 4;  // enough to even out a thread that is late, few enough to cost nothing
+constexpr std::size_t kChunksPerThread = 2;  // one more evens out a thread that is late; each starts its kernel anew
 constexpr int kSpins = 2000;                 // some 30 us: the gap between two steps of a network
 constexpr auto kYieldTime = std::chrono::milliseconds(2);  // then workers sleep
 

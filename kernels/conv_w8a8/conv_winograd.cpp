@@ -212,8 +212,9 @@ void conv_winograd(const GemmIntRow& row, const ConvShape& s, const void* packed
     }
   };
   const std::int64_t units = lines * stretches;
-  // Few tiles: threads share them and divide the output channels.
-  if (team > 1 && n >= 2 * winograd.n_step && lines * width < 4 * team * static_cast<std::int64_t>(winograd.m_step)) {
+  // Few tiles: threads share them and divide the output channels, though each transforms all inputs then.
+  if (team > 1 && n >= 2 * winograd.n_step && lines < 3 * team &&
+      lines * width < 4 * team * static_cast<std::int64_t>(winograd.m_step)) {
     return parallel_for(n, winograd.n_step,
                         [&](std::size_t begin, std::size_t end) { run_units(0, units, begin, end); });
   }
