@@ -2,9 +2,6 @@
 // two 256-bit multiply-adds a cycle are as many as one of 512 bits.
 #if defined(__x86_64__) || defined(CTK_USE_SIMDE)
 
-// GCC 12 takes the placeholder operand inside its own intrinsics for an uninitialized variable (its bug 105593).
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#pragma GCC diagnostic ignored "-Wuninitialized"
 
 #include "kernels/attention/rounding_x86_avx2.h"
 

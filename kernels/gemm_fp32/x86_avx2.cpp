@@ -3,14 +3,14 @@
 
 #if defined(__x86_64__)
 
-#include "kernels/gemm_fp32/tiles_x86_avx2.h"
+#include "kernels/gemm_fp32/vectors_x86_avx2.h"
 
 namespace ctk::kernels {
 namespace {
 
 struct Whole {
   using Stored = float;
-  static __m256 widen(const float* from) { return _mm256_loadu_ps(from); }
+  static Vector widen(const float* from) { return load(from); }
   static float narrow(float value) { return value; }
 };
 

@@ -3,7 +3,7 @@
 
 #if defined(__x86_64__)
 
-#include "kernels/gemm_fp32/tiles_x86_avx2.h"
+#include "kernels/gemm_fp32/vectors_x86_avx2.h"
 
 namespace ctk::kernels {
 namespace {

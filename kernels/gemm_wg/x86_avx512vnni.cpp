@@ -6,8 +6,6 @@
 // stays in the second cache.
 #if defined(__x86_64__) || defined(CTK_USE_SIMDE)
 
-// GCC 12 takes the placeholder operand inside its own intrinsics for an uninitialized variable (its bug 105593).
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #include "kernels/gemm_wg/blocks_x86_avx2.h"
 
 #if defined(CTK_USE_SIMDE)

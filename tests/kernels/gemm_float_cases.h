@@ -90,8 +90,8 @@ inline void check(const FloatKind& kind, const Problem& p, Random& random, bool 
 
 inline void check_small_sizes(const FloatKind& kind) {
   Random random(test::test_seed(), "gemm sizes");
-  for (std::size_t m : {1, 2, 3, 4, 5, 6, 7, 8, 11, 13}) {
-    for (std::size_t n : {1, 7, 8, 9, 15, 16, 17, 24, 25, 31, 32, 33, 40, 63, 64, 65, 80, 100}) {
+  for (std::size_t m : {1, 2, 3, 4, 5, 6, 7, 8, 11, 13, 14, 15, 29}) {
+    for (std::size_t n : {1, 7, 8, 9, 15, 16, 17, 24, 25, 31, 32, 33, 40, 63, 64, 65, 80, 100, 128, 145}) {
       check(kind, {m, n, 1 + random.below(20)}, random);
     }
   }
