@@ -2,7 +2,6 @@
 // two 256-bit multiply-adds a cycle are as many as one of 512 bits.
 #if defined(__x86_64__) || defined(CTK_USE_SIMDE)
 
-
 #include "kernels/attention/rounding_x86_avx2.h"
 
 namespace ctk::kernels {

@@ -211,9 +211,7 @@ struct Walk {
   std::size_t pixels[3];
   std::size_t x = 0;
 
-  Walk(const DepthwiseWindow& w, const Block<V>& block) : window(w), b(block) {
-    w.pads_left ? step_out() : step_in();
-  }
+  Walk(const DepthwiseWindow& w, const Block<V>& block) : window(w), b(block) { w.pads_left ? step_out() : step_in(); }
   void step_in() {
     for (std::size_t i = 0; i < 3; ++i) {
       rows[i] = window.rows[i] + b.channel;
