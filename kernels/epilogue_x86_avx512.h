@@ -94,7 +94,7 @@ inline void store_rows512(const Finish512& f, const EpilogueInt& e, const __m512
                           bool is_plain, __mmask16 exists, std::size_t row, std::size_t column, void* c,
                           std::size_t c_stride) {
   if (!is_plain) {
-    CTK_UNROLL
+#pragma GCC unroll 16  // all of them, or the sums end up in memory
     for (std::size_t i = 0; i < M; ++i) {
       store_row512(f, e, acc[i], multiplier, exists, row + i, column, c, c_stride);
     }
