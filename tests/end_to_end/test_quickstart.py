@@ -193,9 +193,9 @@ def test_a_peak_memory_out_of_reach_ends_before_work(stages, compress_run, tmp_p
         left_out = ("  - sensitivity:", "  - search:", "budget:")
         text = "\n".join(line for line in lines if not line.startswith(left_out))
         pipeline.write_text(text.replace("{method: rtn}", "{method: rtn, scheme: w8a8_c}") + "\n")
-    outcome = compress_run("run", pipeline, "--output", tmp_path / "out", "--set", "budget.peak_memory=60 kB")
+    outcome = compress_run("run", pipeline, "--output", tmp_path / "out", "--set", "budget.peak_memory=40 kB")
     assert outcome.code == 4, outcome.err
-    assert "budget.peak_memory: expected at most 60 kB" in outcome.error
+    assert "budget.peak_memory: expected at most 40 kB" in outcome.error
     assert "calibrate ..." not in outcome.out + outcome.err
     written = {path.name for path in (tmp_path / "out").rglob("*") if path.is_file()}
     assert written <= {"infeasible.json", "owner"}   # why it cannot be, and whose folder it is
