@@ -91,11 +91,12 @@ Result<graph::Graph> load_bundle_bytes(std::span<const std::byte> bytes, std::sh
   const auto text = bytes.subspan(text_offset, text_size);
   const auto data = bytes.subspan(data_offset, data_size);
   if (hash64(text) != read_u64(bytes, 48)) return damaged("text hash", read_u64(bytes, 48), hash64(text));
-  if (hash64(data) != read_u64(bytes, 56)) return damaged("data hash", read_u64(bytes, 56), hash64(data));
-  release_pages(data.data(), data.size());
+  const std::uint64_t data_hash = hash64_of_mapped(data);
+  if (data_hash != read_u64(bytes, 56)) return damaged("data hash", read_u64(bytes, 56), data_hash);
   CTK_TRY(const std::string readable, inflate_text(text, read_u64(bytes, 64)));
-  DataSection source(data, std::move(owner));
+  DataSection source(data, owner);
   CTK_TRY(graph::Graph graph, graph::parse_graph(readable, &source));
+  release_pages(data.data(), data.size());  // reading scales brought in what lies around them
   CTK_CHECK(verify(graph));
   return graph;
 }
