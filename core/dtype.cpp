@@ -2,6 +2,7 @@
 
 #include <array>
 #include <bit>
+#include <cstring>
 #include <utility>
 
 namespace ctk {
@@ -20,6 +21,47 @@ constexpr std::array<DTypeRow, 20> kRows{{
     {DType::boolean, "bool", 8}, {DType::i4, "i4", 4},    {DType::u4, "u4", 4},    {DType::string, "string", 0},
     {DType::i2, "i2", 2},        {DType::i3, "i3", 3},    {DType::i5, "i5", 5},    {DType::i6, "i6", 6},
 }};
+
+// Elements in eights, which begin and end with a byte, as far as there are whole ones.
+template <int kBits>
+std::size_t unpack_eights(const std::uint8_t* from, std::size_t count, std::int8_t* out) {
+  std::size_t done = 0;
+  for (; done + 8 <= count; done += 8, from += kBits) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, from, kBits);
+    for (int i = 0; i < 8; ++i) {  // to the top of a byte, and back down with its sign
+      out[done + i] =
+          static_cast<std::int8_t>(static_cast<std::int8_t>(word >> kBits * i << (8 - kBits)) >> (8 - kBits));
+    }
+  }
+  return done;
+}
+
+// The same for two a byte, in a form of which compilers make vectors.
+std::size_t unpack_pairs(const std::uint8_t* from, std::size_t count, std::int8_t* out) {
+  for (std::size_t i = 0; i < count / 2; ++i) {
+    out[2 * i] = static_cast<std::int8_t>(((from[i] & 15) ^ 8) - 8);
+    out[2 * i + 1] = static_cast<std::int8_t>(((from[i] >> 4) ^ 8) - 8);
+  }
+  return count / 2 * 2;
+}
+
+std::size_t unpack_whole_bytes(const std::uint8_t* from, int bits, std::size_t count, std::int8_t* out) {
+  switch (bits) {
+    case 2:
+      return unpack_eights<2>(from, count, out);
+    case 3:
+      return unpack_eights<3>(from, count, out);
+    case 4:
+      return unpack_pairs(from, count, out);
+    case 5:
+      return unpack_eights<5>(from, count, out);
+    case 6:
+      return unpack_eights<6>(from, count, out);
+    default:
+      return 0;
+  }
+}
 
 }  // namespace
 
@@ -43,6 +85,16 @@ int packed_element(const void* data, DType dtype, std::size_t i) {
   if (shift + bits > 8) value |= bytes[first / 8 + 1] << (8 - shift);
   value &= (1 << bits) - 1;
   return dtype != DType::u4 && value >= 1 << (bits - 1) ? value - (1 << bits) : value;
+}
+
+void unpack_elements(const void* data, DType dtype, std::size_t first, std::size_t count, std::int8_t* out) {
+  const auto one = [&] { *out++ = static_cast<std::int8_t>(packed_element(data, dtype, first++)); };
+  for (; count > 0 && first % 8 != 0; --count) one();
+  const auto bits = static_cast<std::size_t>(bits_of(dtype));
+  const auto* from = static_cast<const std::uint8_t*>(data) + first / 8 * bits;
+  const std::size_t done = unpack_whole_bytes(from, bits_of(dtype), count, out);
+  first += done, out += done, count -= done;
+  for (; count > 0; --count) one();
 }
 
 void store_packed(void* data, DType dtype, std::size_t i, int value) {

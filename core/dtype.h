@@ -37,6 +37,8 @@ int bits_of(DType dtype);
 DType code_dtype(int bits);
 // Element i of packed two's complement or (u4) unsigned numbers narrower than 8 bits.
 int packed_element(const void* data, DType dtype, std::size_t i);
+// Elements [first, first + count) of packed two's complement, one a byte. Reads no byte that holds none of them.
+void unpack_elements(const void* data, DType dtype, std::size_t first, std::size_t count, std::int8_t* out);
 // Writes it, where the element's bits are 0 still.
 void store_packed(void* data, DType dtype, std::size_t i, int value);
 // Short name as in the text form: "f32", "u8", "bool".

@@ -3,9 +3,12 @@
 #include <sha2.h>
 #include <xxhash.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <memory>
 
 #include "core/file.h"
+#include "core/mapped_pages.h"
 
 namespace ctk {
 namespace {
@@ -53,6 +56,20 @@ std::string Fingerprint::hex() const {
 
 std::uint64_t hash64(std::span<const std::byte> bytes) {
   return XXH3_64bits(bytes.data(), bytes.size());
+}
+
+std::uint64_t hash64_of_mapped(std::span<const std::byte> bytes) {
+  constexpr std::size_t kPiece = std::size_t{1} << 20;
+  const std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state(XXH3_createState(), XXH3_freeState);
+  if (state == nullptr) return hash64(bytes);
+  XXH3_64bits_reset(state.get());
+  while (!bytes.empty()) {
+    const auto piece = bytes.first(std::min(kPiece, bytes.size()));
+    XXH3_64bits_update(state.get(), piece.data(), piece.size());
+    release_pages(piece.data(), piece.size());
+    bytes = bytes.subspan(piece.size());
+  }
+  return XXH3_64bits_digest(state.get());
 }
 
 std::string sha256_of(std::span<const std::byte> bytes) {

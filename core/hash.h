@@ -28,6 +28,8 @@ class Fingerprint {
 };
 
 std::uint64_t hash64(std::span<const std::byte> bytes);  // XXH3
+// The same number for a mapped file, whose pages are let go (core/mapped_pages.h) behind the hash.
+std::uint64_t hash64_of_mapped(std::span<const std::byte> bytes);
 std::string sha256_of(std::span<const std::byte> bytes);
 Result<std::string> sha256_of_file(const std::string& path);
 

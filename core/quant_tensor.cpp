@@ -8,6 +8,11 @@
 #include "core/parallel.h"
 
 namespace ctk {
+namespace {
+
+constexpr std::size_t kGrain = std::size_t{1} << 14;  // codes; whole bytes at any width
+
+}  // namespace
 
 ActivationQuant activation_quant_from_range(float low, float high) {
   // Zero must have a code of its own: padding and Relu rely on it.
@@ -64,9 +69,9 @@ std::vector<std::int8_t> unpack_codes(const QuantTensor& weight) {
     return {values.begin(), values.end()};
   }
   std::vector<std::int8_t> out(codes.size());
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    out[i] = static_cast<std::int8_t>(packed_element(codes.data(), codes.dtype(), i));
-  }
+  parallel_for(out.size(), kGrain, [&](std::size_t begin, std::size_t end) {
+    unpack_elements(codes.data(), codes.dtype(), begin, end - begin, out.data() + begin);
+  });
   return out;
 }
 

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "core/printable.h"
+#include "graph/floats.h"
 #include "graph/layer.h"
 #include "graph/onnx/write.h"
 
@@ -219,7 +220,9 @@ int opset_for(const Graph& qdq) {
 }  // namespace
 
 Result<Graph> to_qdq(const Graph& graph) {
-  return QdqBuilder(graph.clone()).run();
+  Graph plain = graph.clone();
+  graph::widen_constants(plain);
+  return QdqBuilder(std::move(plain)).run();
 }
 
 Result<std::string> onnx_qdq_of(const Graph& graph) {

@@ -9,6 +9,7 @@
 //   in %x: f32 [N,3,32,32] q8(0.0186, 114)             graph input
 //   const %b: f32 [2] = {1, -0.5}                      constant of at most 8 elements
 //   const %w: f32 [16,3,3,3] = @4096                   constant whose bytes the sink keeps under "4096"
+//   const %h: f32 [16,48] = bf16 [16,48] @6144         floats that are held in 16 bits (graph/floats.h)
 //   const %v: f32 [16,3,3,3] = #93ab10de77ff0012       constant printed without its bytes, by hash
 //   const %c: f32 [16,3,3,3] = quant(w8a8_c, axis 0, groups 1, "rtn") i8 [16,3,3,3] @8192 scales f32 [16] @9000
 //   value %d: f32                                      a value without producer that is neither of the above

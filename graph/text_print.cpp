@@ -1,7 +1,6 @@
 // Prints a graph line by line. The grammar stands in graph/text.h.
 #include <unordered_map>
 
-#include "graph/floats.h"
 #include "graph/text_lines.h"
 
 namespace ctk::graph {
@@ -74,9 +73,7 @@ std::string constant_line(const Graph& graph, ValueId id, ConstantSink* sink) {
   out += " =";
   if (value.constant) {
     out += ' ';
-    // Files hold narrow weights as what they are.
-    append_tensor(out, sink != nullptr && is_narrow(value) ? floats_of(value) : *value.constant, sink, &value.dtype,
-                  value.shape ? &*value.shape : nullptr);
+    append_tensor(out, *value.constant, sink, &value.dtype, value.shape ? &*value.shape : nullptr);
   }
   if (value.quantized != nullptr) {
     const QuantTensor& weight = *value.quantized;

@@ -8,6 +8,8 @@
 #include "core/file.h"
 #include "core/hash.h"
 #include "core/mapped_pages.h"
+#include "core/printable.h"
+#include "graph/floats.h"
 #include "graph/text.h"
 
 namespace ctk::runtime {
@@ -34,6 +36,19 @@ Result<std::string> inflate_text(std::span<const std::byte> packed, std::uint64_
                                   reinterpret_cast<const Bytef*>(packed.data()), static_cast<uLong>(packed.size()));
   if (status != Z_OK || length != size) return damaged("inflated text bytes", size, length);
   return text;
+}
+
+// What reads a constant trusts its declared type; of another one may be matrices in 16 bits alone.
+Status check_constants(const graph::Graph& graph) {
+  for (std::size_t i = 0; i < graph.value_capacity(); ++i) {
+    const graph::Value& value = graph.value(graph::ValueId{static_cast<std::uint32_t>(i)});
+    if (value.is_removed || !value.constant || value.constant->dtype() == value.dtype) continue;
+    if (graph::is_narrow(value) && value.constant->shape().size() >= 2) continue;
+    return input_error("the bundle is damaged: constant \"" + printable(value.name) + "\": expected " +
+                       std::string(name_of(value.dtype)) + ", or f16 or bf16 for a matrix of f32, found " +
+                       std::string(name_of(value.constant->dtype())) + ". Export it again");
+  }
+  return {};
 }
 
 class DataSection final : public graph::ConstantSource {
@@ -72,9 +87,10 @@ Result<graph::Graph> load_bundle_bytes(std::span<const std::byte> bytes, std::sh
   if (!is_bundle(bytes)) return input_error("expected a bundle (magic \"CTKBNDL\"), found something else");
   std::uint32_t version = 0;
   std::memcpy(&version, bytes.data() + 8, sizeof version);
-  if (version != kBundleVersion) {
+  if (version < kOldestBundleVersion || version > kBundleVersion) {
     return input_error("bundle format version " + std::to_string(version) + " is not known, expected " +
-                       std::to_string(kBundleVersion) + ". Export it again with this version");
+                       std::to_string(kOldestBundleVersion) + " to " + std::to_string(kBundleVersion) +
+                       ". Export it again with this version");
   }
   const std::uint64_t header_hash = hash64(bytes.first(kBundleHashedBytes));
   if (header_hash != read_u64(bytes, kBundleHashedBytes)) {
@@ -91,11 +107,13 @@ Result<graph::Graph> load_bundle_bytes(std::span<const std::byte> bytes, std::sh
   const auto text = bytes.subspan(text_offset, text_size);
   const auto data = bytes.subspan(data_offset, data_size);
   if (hash64(text) != read_u64(bytes, 48)) return damaged("text hash", read_u64(bytes, 48), hash64(text));
-  if (hash64(data) != read_u64(bytes, 56)) return damaged("data hash", read_u64(bytes, 56), hash64(data));
-  release_pages(data.data(), data.size());
+  const std::uint64_t data_hash = hash64_of_mapped(data);
+  if (data_hash != read_u64(bytes, 56)) return damaged("data hash", read_u64(bytes, 56), data_hash);
   CTK_TRY(const std::string readable, inflate_text(text, read_u64(bytes, 64)));
-  DataSection source(data, std::move(owner));
+  DataSection source(data, owner);
   CTK_TRY(graph::Graph graph, graph::parse_graph(readable, &source));
+  release_pages(data.data(), data.size());  // reading scales brought in what lies around them
+  CTK_CHECK(check_constants(graph));
   CTK_CHECK(verify(graph));
   return graph;
 }

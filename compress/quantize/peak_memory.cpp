@@ -106,8 +106,8 @@ Result<PeakMemory> predict_peak(const Graph& graph, const SchemeMap& schemes,
     const std::size_t running = base + scales + std::min(peak.values, values_in_memory) + packed + 4 * n * k;
     if (running > peak.bytes) peak = {running, address, peak.values, 0, packed};
   }
-  // The coded network as a file in memory, beside one table or head that it holds as floats, widened.
-  std::size_t file = 0, largest = 0;
+  // The coded network as a file in memory.
+  std::size_t file = 0;
   std::set<ValueId> coded;
   for (const Layer& layer : graph::layers_of(graph)) {
     const auto scheme = schemes.find(graph.address(layer.node));
@@ -119,11 +119,10 @@ Result<PeakMemory> predict_peak(const Graph& graph, const SchemeMap& schemes,
     const ValueId id{static_cast<std::uint32_t>(i)};
     const graph::Value& value = graph.value(id);
     if (value.is_removed || !value.constant || coded.contains(id)) continue;
-    file += 4 * value.constant->size();
-    if (graph::is_narrow(value)) largest = std::max(largest, 4 * value.constant->size());
+    file += value.constant->bytes();
   }
-  const std::size_t writing = base + scales + scales / 2 + file + largest;
-  if (writing > peak.bytes) peak = {writing, "", 0, 0, file + largest};
+  const std::size_t writing = base + scales + scales / 2 + file;
+  if (writing > peak.bytes) peak = {writing, "", 0, 0, file};
   return peak;
 }
 

@@ -19,6 +19,7 @@ namespace {
 // strips are larger and fewer.
 constexpr std::size_t kStripBytes = 24 << 10, kLargeStripBytes = 128 << 10, kSmallWeightBytes = 128 << 10;
 constexpr std::int64_t kMostPixels = 1024;
+constexpr std::size_t kPackedColumns = 16;  // put in order at a time while packing, so that they stay in the cache
 
 std::size_t round_up(std::size_t value, std::size_t step) {
   return (value + step - 1) / step * step;
@@ -214,6 +215,20 @@ void run_strips(Job job, char* scratch) {
   });
 }
 
+// One output channel's codes [channels, taps] in the order of K. Four channels go in one store where they can.
+void order_taps(const Segments& g, std::size_t channels, std::size_t taps, const std::int8_t* from, std::int8_t* to) {
+  for (std::size_t tap = 0; tap < taps; ++tap, ++from) {
+    std::int8_t* out = to + tap / size(g.taps) * g.padded_k + tap % size(g.taps) * channels;
+    const std::int8_t* next = from;
+    std::size_t c = 0;
+    for (; c + 4 <= channels; c += 4, next += 4 * taps) {
+      const std::int8_t codes[] = {next[0], next[taps], next[2 * taps], next[3 * taps]};
+      std::memcpy(out + c, codes, sizeof(codes));
+    }
+    for (; c < channels; ++c, next += taps) out[c] = *next;
+  }
+}
+
 }  // namespace
 
 std::size_t conv_int_packed_bytes(const GemmIntRow& row, const ConvShape& shape) {
@@ -226,18 +241,22 @@ void conv_int_pack(const GemmIntRow& row, const ConvShape& shape, const std::int
   const Segments g = segments_of(row, shape);
   const std::size_t n = size(shape.outputs_per_group()), channels = size(shape.channels_per_group());
   const std::size_t taps = size(shape.kernel_height * shape.kernel_width), k = size(g.count) * g.padded_k;
-  std::vector<std::int8_t> matrix(n * k);
+  const bool is_in_order = taps == 1 && k == channels;
+  const std::size_t columns = round_up(kPackedColumns, row.n_step);
   for (std::size_t group = 0; group < size(shape.groups); ++group) {
-    std::fill(matrix.begin(), matrix.end(), std::int8_t{0});
-    for (std::size_t o = 0; o < n; ++o) {
-      for (std::size_t tap = 0; tap < taps; ++tap) {
-        const std::size_t segment = tap / size(g.taps), within = tap % size(g.taps);
-        std::int8_t* to = matrix.data() + o * k + segment * g.padded_k + within * channels;
-        const std::int8_t* from = codes + ((group * n + o) * channels) * taps + tap;
-        for (std::size_t c = 0; c < channels; ++c) to[c] = from[c * taps];
+    char* to = static_cast<char*>(packed) + group * group_packed_bytes(row, shape);
+    const std::int8_t* from = codes + group * n * channels * taps;
+    parallel_for(n, columns, [&](std::size_t begin, std::size_t end) {
+      std::vector<std::int8_t> matrix(is_in_order ? 0 : columns * k);  // zero between segments
+      for (; begin < end; begin += columns) {
+        const std::size_t count = std::min(columns, end - begin);
+        const std::int8_t* first = from + begin * channels * taps;
+        for (std::size_t o = 0; o < count && !is_in_order; ++o) {
+          order_taps(g, channels, taps, first + o * channels * taps, matrix.data() + o * k);
+        }
+        row.pack(is_in_order ? first : matrix.data(), count, k, to + row.packed_bytes(begin, k));
       }
-    }
-    row.pack(matrix.data(), n, k, static_cast<char*>(packed) + group * group_packed_bytes(row, shape));
+    });
   }
 }
 

@@ -18,6 +18,7 @@ constexpr std::int64_t kMostTiles = 48;
 constexpr std::size_t kMostLargeWeightBytes = 1536 << 10, kHeaderBytes = 64;
 constexpr std::int64_t kLeastLargeTiles = 16;  // below, twice the memory for weights is not worth the time
 constexpr std::size_t kSlack = 32;             // elements
+constexpr std::size_t kTaps = 9;
 
 std::size_t size(std::int64_t value) {
   return static_cast<std::size_t>(value);
@@ -132,6 +133,14 @@ struct Job {
   }
 };
 
+void pack_columns(const WinogradRow& winograd, const std::int8_t* codes, std::size_t n, std::size_t channels,
+                  char* packed) {
+  parallel_for(n, winograd.n_step, [&](std::size_t begin, std::size_t end) {
+    winograd.pack(codes + begin * channels * kTaps, end - begin, channels,
+                  packed + winograd.packed_bytes(begin, channels));
+  });
+}
+
 }  // namespace
 
 bool takes_winograd(const GemmIntRow& row, const ConvShape& s) {
@@ -161,12 +170,12 @@ std::size_t conv_winograd_packed_bytes(const GemmIntRow& row, const ConvShape& s
 void conv_winograd_pack(const GemmIntRow& row, const ConvShape& s, const std::int8_t* codes, void* packed) {
   const std::size_t n = size(s.out_channels), channels = size(s.in_channels);
   const WinogradRow* large = large_of(row, s);
-  if (large == nullptr) return row.winograd->pack(codes, n, channels, packed);
+  if (large == nullptr) return pack_columns(*row.winograd, codes, n, channels, static_cast<char*>(packed));
   const bool fits = large->fits(codes, n, channels);
   char* bytes = static_cast<char*>(packed);
   std::memset(bytes, 0, kHeaderBytes);
   bytes[0] = fits ? 1 : 0;
-  (fits ? *large : *row.winograd).pack(codes, n, channels, bytes + kHeaderBytes);
+  pack_columns(fits ? *large : *row.winograd, codes, n, channels, bytes + kHeaderBytes);
 }
 
 std::size_t conv_winograd_scratch_bytes(const GemmIntRow& row, const ConvShape& s) {

@@ -48,7 +48,8 @@ struct GemmIntRow {
   std::size_t k_step;         // see above
   std::size_t element_bytes;  // of a staged activation: 1 (uint8) or 2 (int16)
   std::size_t (*packed_bytes)(std::size_t n, std::size_t k);
-  // w: canonical int8 [n, k] row-major.
+  // w: canonical int8 [n, k] row-major. Columns lie in blocks of n_step: those from i * n_step on are packed as by a
+  // call of their own, from packed_bytes(i * n_step, k) on.
   void (*pack)(const std::int8_t* w, std::size_t n, std::size_t k, void* packed);
   // Writes `count` activations in the staged type. Touches exactly count elements on both sides.
   void (*stage)(const std::uint8_t* x, std::size_t count, void* staged);

@@ -22,7 +22,13 @@ inline std::size_t packed_bytes(std::size_t n, std::size_t k) {
 inline void pack(const std::int8_t* w, std::size_t n, std::size_t k, void* packed) {
   std::int8_t* out = static_cast<std::int8_t*>(packed);
   for (std::size_t panel = 0; panel < n; panel += kColumns) {
-    for (std::size_t quad = 0; quad < quads_of(k); ++quad) {
+    std::size_t quad = 0;
+    for (; panel + kColumns <= n && (quad + 1) * kQuad <= k; ++quad) {
+      const std::int8_t* from = w + panel * k + quad * kQuad;
+      for (std::size_t c = 0; c < kColumns; ++c) std::memcpy(out + c * kQuad, from + c * k, kQuad);
+      out += kColumns * kQuad;
+    }
+    for (; quad < quads_of(k); ++quad) {
       for (std::size_t column = panel; column < panel + kColumns; ++column) {
         for (std::size_t j = quad * kQuad; j < (quad + 1) * kQuad; ++j) {
           *out++ = column < n && j < k ? w[column * k + j] : std::int8_t{0};

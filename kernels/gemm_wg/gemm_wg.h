@@ -61,6 +61,7 @@ struct WgMatrix {
   WgShape shape;
   const std::int8_t* codes = nullptr;        // [n, k], rows row_codes apart
   std::size_t row_codes = 0;                 // >= k
+  const void* held = nullptr;                // in place of codes: [n, k] of code_dtype(bits), as tensors hold them
   const std::uint16_t* scales = nullptr;     // fp16 [n, groups]
   const std::int8_t* zero_points = nullptr;  // [n, groups]; affine only
 };

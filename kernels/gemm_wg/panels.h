@@ -75,49 +75,47 @@ inline std::size_t packed_bytes(const WgShape& s) {
   return (s.n + kColumns - 1) / kColumns * layout_of(s).bytes;
 }
 
-// u of k .. k + 3 of one column, one a byte; 0 past the end.
-inline std::uint32_t quad_of(const WgMatrix& w, std::size_t n, std::size_t k) {
-  const std::uint32_t each = 0x01010101u, half = 1u << (w.shape.bits - 1);
-  if (k >= w.shape.k) return 0;
-  const std::size_t count = smaller(kQuad, w.shape.k - k);
-  std::uint32_t codes = 0;
-  __builtin_memcpy(&codes, w.codes + n * w.row_codes + k, count);
-  codes = (codes & (2 * half - 1) * each) ^ half * each;
-  return count == kQuad ? codes : codes & ((1u << 8 * count) - 1);
-}
-
 inline std::uint32_t word_at(const unsigned char* at) {
   std::uint32_t word;
   __builtin_memcpy(&word, at, sizeof(word));
   return word;
 }
 
-// Adds `word` to the four bytes at `to`, whose bits it takes are 0.
-inline void add_word(unsigned char* to, std::uint32_t word) {
-  word |= word_at(to);
+inline void put_word(unsigned char* to, std::uint32_t word) {
   __builtin_memcpy(to, &word, sizeof(word));
 }
 
-// One column of a step, which starts as zeros.
-inline void pack_step(const WgMatrix& w, std::size_t n, std::size_t k, std::size_t c, unsigned char* step) {
-  const int bits = w.shape.bits;
-  for (std::size_t i = 0; i < kQuads; ++i) {
-    const std::uint32_t quad = quad_of(w, n, k + i * kQuad);
-    if (bits == 8) {
-      add_word(step + i * kQuadBytes + c * kQuad, quad);
-      continue;
+// Bits kShift and up of quads, kWidth of each code, side by side in their bytes.
+template <int kShift, int kWidth, std::size_t kCount>
+inline std::uint32_t planed(const std::uint32_t* quads) {
+  std::uint32_t word = 0;
+  for (std::size_t i = 0; i < kCount; ++i) {
+    word |= (quads[i] >> kShift & 0x01010101u * ((1u << kWidth) - 1)) << kWidth * i;
+  }
+  return word;
+}
+
+// A step from its columns' u, a byte each, columns `pitch` apart.
+template <int kBits>
+inline void pack_step(const unsigned char* codes, std::size_t pitch, unsigned char* step) {
+  for (std::size_t c = 0; c < kColumns; ++c, codes += pitch) {
+    std::uint32_t quads[kQuads];
+    __builtin_memcpy(quads, codes, sizeof(quads));
+    unsigned char* to = step + c * kQuad;
+    if constexpr (kBits == 8) {
+      for (std::size_t i = 0; i < kQuads; ++i) put_word(to + i * kQuadBytes, quads[i]);
     }
-    int taken = 0;
-    if ((bits & 4) != 0) {
-      add_word(step + i / 2 * kQuadBytes + c * kQuad, (quad & 0x0f0f0f0fu) << i % 2 * 4);
-      taken = 4;
+    if constexpr ((kBits & 4) != 0) {
+      put_word(to, planed<0, 4, 2>(quads));
+      put_word(to + kQuadBytes, planed<0, 4, 2>(quads + 2));
     }
-    if ((bits & 2) != 0) {
-      add_word(step + crumbs_of(bits) + c * kQuad, (quad >> taken & 0x03030303u) << 2 * i);
-      taken += 2;
-    }
-    if ((bits & 1) != 0) {
-      add_word(step + ones_of(bits) + c % 8 * kQuad, (quad >> taken & 0x01010101u) << (2 * i + c / 8));
+    if constexpr ((kBits & 2) != 0) put_word(to + crumbs_of(kBits), planed<kBits & 4, 2, 4>(quads));
+    if constexpr ((kBits & 1) != 0) {
+      // Columns c and c + 8 share a word, every second bit of it.
+      std::uint32_t word = 0;
+      for (std::size_t i = 0; i < kQuads; ++i) word |= (quads[i] >> (kBits & 6) & 0x01010101u) << 2 * i;
+      unsigned char* shared = step + ones_of(kBits) + c % 8 * kQuad;
+      put_word(shared, c < 8 ? word : word_at(shared) | word << 1);
     }
   }
 }
@@ -159,12 +157,95 @@ inline void unpack_row(const WgShape& s, const void* packed, std::size_t n, floa
   }
 }
 
+// u of one column from k on, a byte each.
+inline void unpack_column(const WgMatrix& w, std::size_t n, std::size_t k, std::size_t count, unsigned char* out) {
+  const unsigned half = 1u << (w.shape.bits - 1);
+  std::int8_t* codes = reinterpret_cast<std::int8_t*>(out);
+  if (w.held != nullptr && w.shape.bits != 8) {
+    unpack_elements(w.held, code_dtype(w.shape.bits), n * w.shape.k + k, count, codes);
+  } else if (w.held != nullptr) {
+    __builtin_memcpy(codes, static_cast<const std::int8_t*>(w.held) + n * w.shape.k + k, count);
+  } else {
+    __builtin_memcpy(codes, w.codes + n * w.row_codes + k, count);
+  }
+  for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<unsigned char>((out[i] & (2 * half - 1)) ^ half);
+}
+
+constexpr std::size_t kUnpackedSteps = 16;  // of all columns at a time: they stay in the first-level cache
+
+// Eight held codes of 4 bits as a word of their plane: byte j is u[j], and u[4 + j] in the high half.
+inline std::uint32_t nibbles_of(std::uint32_t held) {
+  std::uint32_t word = held ^ 0x88888888u;
+  std::uint32_t moved = (word ^ word >> 8) & 0x0000ff00u;  // the bytes in the middle change places,
+  word ^= moved ^ moved << 8;
+  moved = (word ^ word >> 4) & 0x00f000f0u;  // then the nibbles in the middle of each half
+  return word ^ moved ^ moved << 4;
+}
+
+// The whole steps of a panel of held codes of 4 bits, without a byte for each; the k it has come to. k is even.
+inline std::size_t pack_nibbles(const WgMatrix& w, std::size_t column, std::size_t columns, unsigned char* to) {
+  constexpr std::size_t kWords = 2 * kUnpackedSteps;
+  std::uint32_t words[kColumns][kWords] = {};
+  const unsigned char* held = static_cast<const unsigned char*>(w.held) + column * w.shape.k / 2;
+  const std::size_t all = w.shape.k / kStep * 2;
+  for (std::size_t first = 0; first < all; first += kWords, to += kWords * kQuadBytes) {
+    const std::size_t count = smaller(kWords, all - first);
+    for (std::size_t c = 0; c < columns; ++c) {
+      const unsigned char* from = held + c * w.shape.k / 2 + 4 * first;
+      for (std::size_t i = 0; i < count; ++i) words[c][i] = nibbles_of(word_at(from + 4 * i));
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      for (std::size_t c = 0; c < kColumns; ++c) put_word(to + i * kQuadBytes + c * kQuad, words[c][i]);
+    }
+  }
+  return all / 2 * kStep;
+}
+
+// The codes of columns [column, column + columns) of a panel.
+template <int kBits>
+inline void pack_codes(const WgMatrix& w, std::size_t column, std::size_t columns, unsigned char* to) {
+  constexpr std::size_t kPitch = kUnpackedSteps * kStep;
+  unsigned char codes[kColumns * kPitch];
+  for (std::size_t i = columns * kPitch; i < sizeof(codes); ++i) codes[i] = 0;
+  std::size_t k = 0;
+  if (kBits == 4 && w.held != nullptr && w.shape.k % 2 == 0) k = pack_nibbles(w, column, columns, to);
+  to += k / kStep * step_bytes_of(kBits);
+  for (; k < w.shape.k; k += kPitch) {
+    const std::size_t count = smaller(kPitch, w.shape.k - k), steps = (count + kStep - 1) / kStep;
+    for (std::size_t c = 0; c < columns; ++c) {
+      unsigned char* out = codes + c * kPitch;
+      unpack_column(w, column + c, k, count, out);
+      for (std::size_t i = count; i < steps * kStep; ++i) out[i] = 0;
+    }
+    for (std::size_t s = 0; s < steps; ++s, to += step_bytes_of(kBits)) pack_step<kBits>(codes + s * kStep, kPitch, to);
+  }
+}
+
+inline void pack_codes(const WgMatrix& w, std::size_t column, std::size_t columns, unsigned char* to) {
+  switch (w.shape.bits) {
+    case 2:
+      return pack_codes<2>(w, column, columns, to);
+    case 3:
+      return pack_codes<3>(w, column, columns, to);
+    case 4:
+      return pack_codes<4>(w, column, columns, to);
+    case 5:
+      return pack_codes<5>(w, column, columns, to);
+    case 6:
+      return pack_codes<6>(w, column, columns, to);
+    default:
+      return pack_codes<8>(w, column, columns, to);
+  }
+}
+
 inline void pack(const WgMatrix& w, std::size_t n_begin, std::size_t n_end, void* packed) {
   const PanelLayout layout = layout_of(w.shape);
+  const std::size_t code_bytes = layout.steps * layout.step_bytes;
   for (std::size_t column = n_begin; column < n_end; column += kColumns) {
     const std::size_t columns = smaller(kColumns, n_end - column);
     unsigned char* panel = static_cast<unsigned char*>(packed) + column / kColumns * layout.bytes;
-    for (std::size_t i = 0; i < layout.bytes; ++i) panel[i] = 0;
+    for (std::size_t i = 0; i < layout.codes; ++i) panel[i] = 0;
+    for (std::size_t i = layout.codes + code_bytes; i < layout.bytes; ++i) panel[i] = 0;
     for (std::size_t c = 0; c < columns; ++c) {
       for (std::size_t g = 0; g < layout.groups; ++g) {
         const std::size_t from = (column + c) * layout.groups + g, to = g * kColumns + c;
@@ -175,10 +256,7 @@ inline void pack(const WgMatrix& w, std::size_t n_begin, std::size_t n_end, void
         }
       }
     }
-    unsigned char* step = panel + layout.codes;
-    for (std::size_t s = 0; s < layout.steps; ++s, step += layout.step_bytes) {
-      for (std::size_t c = 0; c < columns; ++c) pack_step(w, column + c, s * kStep, c, step);
-    }
+    pack_codes(w, column, columns, panel + layout.codes);
   }
 }
 

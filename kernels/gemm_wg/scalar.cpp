@@ -36,10 +36,13 @@ void pack(const WgMatrix& w, std::size_t n_begin, std::size_t n_end, void* packe
   const Packed p = parts_of(w.shape, packed);
   const std::size_t k = w.shape.k, groups = w.shape.groups();
   const int half = 1 << (w.shape.bits - 1);
+  const DType held = code_dtype(w.shape.bits);
+  const auto code_at = [&](std::size_t n, std::size_t i) -> int {
+    if (w.held == nullptr) return w.codes[n * w.row_codes + i];
+    return packed_element(w.held, held, n * k + i);
+  };
   for (std::size_t n = n_begin; n < n_end; ++n) {
-    for (std::size_t i = 0; i < k; ++i) {
-      p.codes[n * k + i] = static_cast<std::uint8_t>(w.codes[n * w.row_codes + i] + half);
-    }
+    for (std::size_t i = 0; i < k; ++i) p.codes[n * k + i] = static_cast<std::uint8_t>(code_at(n, i) + half);
     for (std::size_t g = n * groups; g < (n + 1) * groups; ++g) {
       p.scales[g] = half_to_float(w.scales[g]);
       p.zero_points[g] = static_cast<std::uint8_t>(half + (w.shape.is_affine ? w.zero_points[g] : 0));

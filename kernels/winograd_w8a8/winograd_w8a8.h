@@ -42,7 +42,7 @@ struct WinogradRow {
   std::size_t (*packed_bytes)(std::size_t n, std::size_t channels);
   // Whether the sums of these weights come out exact.
   bool (*fits)(const std::int8_t* codes, std::size_t n, std::size_t channels);
-  // codes: int8 [n, channels, 3, 3].
+  // codes: int8 [n, channels, 3, 3]. Columns lie in blocks of n_step, as those of GemmIntRow::pack() do.
   void (*pack)(const std::int8_t* codes, std::size_t n, std::size_t channels, void* packed);
   void (*stage)(const std::uint8_t* x, std::size_t count, void* staged);  // to int16
   std::size_t (*scratch_bytes)(std::size_t channels, std::size_t tiles);

@@ -1,5 +1,6 @@
 // Float layers: the same geometry and fusions as the integer ones. Weights that are held in 16 bits stay so where a
 // product reads them; other coded weights, and those of depthwise layers, become floats once, while packing.
+#include "core/mapped_pages.h"
 #include "graph/floats.h"
 #include "kernels/conv_fp32/conv_fp32.h"
 #include "kernels/depthwise_fp32/depthwise_fp32.h"
@@ -73,10 +74,13 @@ Product product_for(const graph::Value& weight) {
 
 Status make_float_layer(PlanBuilder& builder, const FusedLayer& fused, const ConvShape& shape) {
   const graph::Layer& layer = fused.layer;
-  // Asked for only when no plan of this graph has packed them yet.
-  const auto ordered = [&] {
-    const Tensor weight = float_weight(builder.graph().value(layer.weight));
-    return to_kernel_order<float>(builder, layer, shape, weight.values<float>());
+  // Asked for only when no plan of this graph has packed them yet; what that reads of a mapped file is let go.
+  const auto with_ordered = [&](auto&& pack) {
+    const graph::Value& value = builder.graph().value(layer.weight);
+    const Tensor weight = float_weight(value);
+    pack(to_kernel_order(builder, layer, shape, weight.values<float>()).values.data());
+    const Tensor& held = value.quantized != nullptr ? value.quantized->codes : *value.constant;
+    release_pages(held.data(), held.bytes());
   };
   const ConvShape geometry = packed_geometry(builder, layer, shape);
   const bool is_depthwise = layer.is_depthwise && shape.in_channels == shape.out_channels && !shape.is_transposed;
@@ -87,8 +91,9 @@ Status make_float_layer(PlanBuilder& builder, const FusedLayer& fused, const Con
     made->label = "depthwise_fp32";
     made->row = made->kernel->name;
     made->packed_bytes = made->kernel->packed_bytes(shape);
-    CTK_TRY(made->packed, builder.packed(layer.node, *made, geometry,
-                                         [&](void* packed) { made->kernel->pack(shape, ordered().data(), packed); }));
+    CTK_TRY(made->packed, builder.packed(layer.node, *made, geometry, [&](void* packed) {
+      with_ordered([&](const float* weight) { made->kernel->pack(shape, weight, packed); });
+    }));
     made->scratch_bytes = made->kernel->scratch_bytes(shape) * static_cast<std::size_t>(builder.options().threads);
     step = std::move(made);
   } else {
@@ -99,7 +104,7 @@ Status make_float_layer(PlanBuilder& builder, const FusedLayer& fused, const Con
     made->row = made->gemm->name;
     made->packed_bytes = kernels::conv_float_packed_bytes(*made->gemm, shape);
     CTK_TRY(made->packed, builder.packed(layer.node, *made, geometry, [&](void* packed) {
-      kernels::conv_float_pack(*made->gemm, shape, ordered().data(), packed);
+      with_ordered([&](const float* weight) { kernels::conv_float_pack(*made->gemm, shape, weight, packed); });
     }));
     made->scratch_bytes = kernels::conv_float_scratch_bytes(*made->gemm, shape, builder.options().threads);
     step = std::move(made);

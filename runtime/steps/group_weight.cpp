@@ -1,15 +1,15 @@
 #include "runtime/steps/group_weight.h"
 
 #include "core/dtype.h"
+#include "core/mapped_pages.h"
 #include "kernels/select.h"
 
 namespace ctk::runtime {
 namespace {
 
-// [n, k], whichever dimension comes first in the graph.
-std::vector<std::int8_t> codes_by_channel(const QuantTensor& weight, const kernels::WgShape& shape) {
-  std::vector<std::int8_t> codes = unpack_codes(weight);
-  if (weight.channel_axis == 0) return codes;
+// [n, k] of a weight whose channels are its second dimension.
+std::vector<std::int8_t> turned_codes(const QuantTensor& weight, const kernels::WgShape& shape) {
+  const std::vector<std::int8_t> codes = unpack_codes(weight);
   std::vector<std::int8_t> turned(codes.size());
   for (std::size_t k = 0; k < shape.k; ++k) {
     for (std::size_t n = 0; n < shape.n; ++n) turned[n * shape.k + k] = codes[k * shape.n + n];
@@ -46,16 +46,19 @@ Result<GroupWeight> pack_group_weight(const PlanBuilder& builder, const QuantTen
   step.row = made.gemm->name;
   step.packed_bytes = made.gemm->packed_bytes(made.shape);
   const auto pack = [&](void* packed) {
-    const std::vector<std::int8_t> codes = codes_by_channel(weight, made.shape);
+    const bool is_in_order = weight.channel_axis == 0;
+    const auto codes = is_in_order ? std::vector<std::int8_t>() : turned_codes(weight, made.shape);
     std::vector<std::uint16_t> scales(weight.scales.size());
     for (std::size_t i = 0; i < scales.size(); ++i) scales[i] = float_to_half(weight.scales[i]);
     kernels::WgMatrix matrix;
     matrix.shape = made.shape;
     matrix.codes = codes.data();
     matrix.row_codes = made.shape.k;
+    matrix.held = is_in_order ? weight.codes.data() : nullptr;
     matrix.scales = scales.data();
     matrix.zero_points = weight.zeros.data();
     kernels::pack_wg(*made.gemm, matrix, packed);
+    release_pages(weight.codes.data(), weight.codes.bytes());  // of a mapped file: they are held packed now
   };
   CTK_TRY(made.packed, builder.packed(node, step, geometry, pack));
   return made;

@@ -141,39 +141,39 @@ kernels::ConvShape packed_geometry(const PlanBuilder& builder, const Layer& laye
 }
 
 template <class T>
-std::vector<T> to_kernel_order(const PlanBuilder& builder, const Layer& layer, const kernels::ConvShape& shape,
+KernelOrder<T> to_kernel_order(const PlanBuilder& builder, const Layer& layer, const kernels::ConvShape& shape,
                                std::span<const T> weight) {
   const Op op = builder.graph().node(layer.node).op;
-  std::vector<T> out(weight.begin(), weight.end());
-  if (op == Op::Conv || (is_product(builder, layer) && layer.channel_axis == 0)) return out;
+  if (op == Op::Conv || (is_product(builder, layer) && layer.channel_axis == 0)) return {{}, weight};
+  std::vector<T> out(weight.size());
   if (is_product(builder, layer)) {  // [K, N] -> [N, K]
     const auto n = static_cast<std::size_t>(layer.channels);
     const auto k = static_cast<std::size_t>(layer.reduction);
     for (std::size_t i = 0; i < k; ++i) {
       for (std::size_t j = 0; j < n; ++j) out[j * k + i] = weight[i * n + j];
     }
-    return out;
-  }
-  // ConvTranspose [in, out/group, taps] -> [out, in/group, taps].
-  const auto per_group_in = static_cast<std::size_t>(shape.channels_per_group());
-  const auto per_group_out = static_cast<std::size_t>(shape.outputs_per_group());
-  const auto taps = static_cast<std::size_t>(shape.kernel_height * shape.kernel_width);
-  for (std::size_t g = 0; g < static_cast<std::size_t>(shape.groups); ++g) {
-    for (std::size_t i = 0; i < per_group_in; ++i) {
-      for (std::size_t o = 0; o < per_group_out; ++o) {
-        for (std::size_t t = 0; t < taps; ++t) {
-          out[((g * per_group_out + o) * per_group_in + i) * taps + t] =
-              weight[((g * per_group_in + i) * per_group_out + o) * taps + t];
+  } else {  // ConvTranspose [in, out/group, taps] -> [out, in/group, taps].
+    const auto per_group_in = static_cast<std::size_t>(shape.channels_per_group());
+    const auto per_group_out = static_cast<std::size_t>(shape.outputs_per_group());
+    const auto taps = static_cast<std::size_t>(shape.kernel_height * shape.kernel_width);
+    for (std::size_t g = 0; g < static_cast<std::size_t>(shape.groups); ++g) {
+      for (std::size_t i = 0; i < per_group_in; ++i) {
+        for (std::size_t o = 0; o < per_group_out; ++o) {
+          for (std::size_t t = 0; t < taps; ++t) {
+            out[((g * per_group_out + o) * per_group_in + i) * taps + t] =
+                weight[((g * per_group_in + i) * per_group_out + o) * taps + t];
+          }
         }
       }
     }
   }
-  return out;
+  const std::span<const T> values(out);
+  return {std::move(out), values};  // moving a vector leaves its elements where they are
 }
 
-template std::vector<float> to_kernel_order(const PlanBuilder&, const Layer&, const kernels::ConvShape&,
+template KernelOrder<float> to_kernel_order(const PlanBuilder&, const Layer&, const kernels::ConvShape&,
                                             std::span<const float>);
-template std::vector<std::int8_t> to_kernel_order(const PlanBuilder&, const Layer&, const kernels::ConvShape&,
+template KernelOrder<std::int8_t> to_kernel_order(const PlanBuilder&, const Layer&, const kernels::ConvShape&,
                                                   std::span<const std::int8_t>);
 
 Result<bool> make_layer_steps(PlanBuilder& builder, NodeId id) {

@@ -31,9 +31,15 @@ bool is_product(const PlanBuilder& builder, const graph::Layer& layer);
 // What packed weights depend on: a product's number of rows is left out, so that texts of all lengths share them.
 kernels::ConvShape packed_geometry(const PlanBuilder& builder, const graph::Layer& layer, kernels::ConvShape shape);
 
-// Reorders a weight from the graph's layout to [out_channels, channels_per_group, kernel_height, kernel_width].
+// A weight as [out_channels, channels_per_group, kernel_height, kernel_width].
 template <class T>
-std::vector<T> to_kernel_order(const PlanBuilder& builder, const graph::Layer& layer, const kernels::ConvShape& shape,
+struct KernelOrder {
+  std::vector<T> turned;  // empty where the graph's layout is the same
+  std::span<const T> values;
+};
+// `weight` must outlive what is returned.
+template <class T>
+KernelOrder<T> to_kernel_order(const PlanBuilder& builder, const graph::Layer& layer, const kernels::ConvShape& shape,
                                std::span<const T> weight);
 
 // Bias as float [channels] (Gemm's C broadcast out); empty when absent. alpha and beta must have been folded.

@@ -35,6 +35,19 @@ TEST(Hash64, GivesThePublishedHashOfNothing) {
   EXPECT_EQ(hash64({}), 0x2d06800538d394c2u);
 }
 
+TEST(Hash64, IsTheSameForMappedFilesInPieces) {
+  const std::string path = std::filesystem::temp_directory_path() / ("ctk_hash64_" + std::to_string(::getpid()));
+  std::string text;
+  for (int i = 0; text.size() < std::size_t{5} << 19; ++i) text += std::to_string(i);  // two pieces and a half
+  ASSERT_TRUE(write_file(path, text));
+  const MappedFile file = MappedFile::open(path).value();
+  EXPECT_EQ(hash64_of_mapped(file.bytes()), hash64(bytes_of(text)));
+  EXPECT_EQ(hash64_of_mapped(file.bytes().subspan(64)), hash64(bytes_of(text).subspan(64)));
+  EXPECT_EQ(hash64_of_mapped({}), hash64({}));
+  EXPECT_EQ(file.text(), text);
+  std::filesystem::remove(path);
+}
+
 std::string fingerprint(std::initializer_list<std::string_view> parts) {
   Fingerprint print;
   for (std::string_view part : parts) print.add(part);

@@ -33,6 +33,25 @@ TEST(NarrowCodes, ComeBackAtEveryWidthAndLength) {
   }
 }
 
+TEST(NarrowCodes, ComeOutFromAnyElementToAnyOther) {
+  for (int bits : {2, 3, 4, 5, 6}) {
+    const int width = highest_code(bits) - lowest_code(bits) + 1;
+    std::vector<std::int8_t> codes;
+    for (int i = 0; i < 45; ++i) codes.push_back(static_cast<std::int8_t>(lowest_code(bits) + i * 7 % width));
+    const Tensor packed = pack_codes({45}, codes, bits);
+    for (std::size_t first = 0; first < codes.size(); ++first) {
+      for (std::size_t count = 0; first + count <= codes.size(); ++count) {
+        std::vector<std::int8_t> out(count + 1, 99);
+        unpack_elements(packed.data(), packed.dtype(), first, count, out.data());
+        std::vector<std::int8_t> expected(codes.begin() + static_cast<std::ptrdiff_t>(first),
+                                          codes.begin() + static_cast<std::ptrdiff_t>(first + count));
+        expected.push_back(99);
+        ASSERT_EQ(out, expected) << bits << " bits, " << first << ", " << count;
+      }
+    }
+  }
+}
+
 TEST(AffineWeights, TakeTheirZeroPointOffFirst) {
   QuantTensor weight;
   weight.scheme = parse_scheme("w5a16_g2_affine").value();

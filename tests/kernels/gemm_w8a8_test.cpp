@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "core/parallel.h"
 #include "kernels/gemm_w4a8/gemm_w4a8.h"
 #include "tests/kernels/integer_cases.h"
@@ -121,6 +123,24 @@ TEST_P(GemmInteger, HandlesLongSumsAndManyRows) {
     }
   }
   set_threads(1);
+}
+
+// What lets a caller pack columns a few at a time.
+TEST_P(GemmInteger, PacksBlocksOfColumnsAsByCallsOfTheirOwn) {
+  Random random(79);
+  for (std::size_t n : {1, 16, 17, 50}) {
+    for (std::size_t k : {1, 4, 7, 72}) {
+      const auto w = random_weights(random, n * k, GetParam().low, GetParam().high);
+      for_each_gemm_row(GetParam().rows(), [&](const GemmIntRow& row, const std::string& name) {
+        std::vector<char> whole(row.packed_bytes(n, k)), parts(whole.size());
+        row.pack(w.data(), n, k, whole.data());
+        for (std::size_t first = 0; first < n; first += row.n_step) {
+          row.pack(w.data() + first * k, std::min(row.n_step, n - first), k, parts.data() + row.packed_bytes(first, k));
+        }
+        EXPECT_EQ(parts, whole) << name << ": n " << n << ", k " << k;
+      });
+    }
+  }
 }
 
 // Activations all 255 and weights all at one end: what saturating multiply-add instructions get wrong.

@@ -1,4 +1,5 @@
 // Every row of gemm_wg gives the bits of the reference.
+#include "core/quant_tensor.h"
 #include "tests/kernels/gemm_wg_cases.h"
 #include "tests/support/seed.h"
 
@@ -73,6 +74,37 @@ TEST(GemmWg, RowsStayWithinTheirScratchOnFullBlocks) {
           expect_same_bits(computed(row, w, a, o, c), computed(gemm_wg_rows().front(), w, a, o, c));
         });
         if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+// Codes as files hold them, every width and tail, end where the memory does.
+TEST(GemmWg, RowsPackHeldCodesToTheSameBytes) {
+  Random random(ctk::test::test_seed(), "gemm_wg held");
+  for (std::size_t n : {1, 15, 16, 17, 33}) {
+    for (std::size_t k : {1, 2, 3, 7, 8, 15, 16, 17, 30, 31, 33, 255, 256, 258, 289, 530}) {
+      for (int bits : kWidths) {
+        WgShape shape = random_shape(random, n, k);
+        shape.bits = bits;
+        Weights w = random_weights(random, shape);
+        w.row_codes = k;
+        Inputs in(w, {});
+        const Tensor stored = pack_codes({static_cast<std::int64_t>(n), static_cast<std::int64_t>(k)},
+                                         std::span<const std::int8_t>(in.codes.data(), n * k), bits);
+        const auto* bytes = static_cast<const char*>(stored.data());
+        FencedArray<char> held(std::vector<char>(bytes, bytes + stored.bytes()));
+        for_each_row([&](const GemmWgRow& row) {
+          FencedArray<char> from_codes(packed_size(row, shape)), from_held(packed_size(row, shape));
+          pack_by(row, w, in, from_codes.data());
+          WgMatrix matrix;
+          matrix.shape = shape;
+          matrix.held = held.data();
+          matrix.scales = in.scales.data();
+          matrix.zero_points = shape.is_affine ? in.zero_points.data() : nullptr;
+          pack_wg(row, matrix, from_held.data());
+          ASSERT_EQ(from_held.values(), from_codes.values()) << row.name << ": " << n << ", " << k << ", " << bits;
+        });
       }
     }
   }
