@@ -194,28 +194,51 @@ std::optional<std::vector<std::int8_t>> zeros_of(const Graph& graph, const Node&
   return zeros;
 }
 
-// Codes of any width moved into the signed range.
-std::vector<std::int8_t> signed_codes(const Tensor& codes) {
-  const bool is_unsigned = codes.dtype() == DType::u8 || codes.dtype() == DType::u4;
-  const std::int64_t offset = is_unsigned ? 1 << (bits_of(codes.dtype()) - 1) : 0;
-  const std::vector<std::int64_t> values = to_i64(codes).value();
-  std::vector<std::int8_t> out(values.size());
-  for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<std::int8_t>(values[i] - offset);
-  return out;
+template <class T>
+std::optional<Tensor> moved_bytes(const Tensor& codes, std::int64_t offset, std::int64_t low, std::int64_t high) {
+  Tensor moved = Tensor::zeros(DType::i8, codes.shape()).value();
+  std::int8_t* out = moved.mutable_values<std::int8_t>().data();
+  std::int64_t least = high, most = low;
+  for (const T code : codes.values<T>()) {
+    const std::int64_t value = code - offset;
+    least = std::min(least, value), most = std::max(most, value);
+    *out++ = static_cast<std::int8_t>(value);
+  }
+  return least < low || most > high ? std::nullopt : std::optional(std::move(moved));
 }
 
-// Codes minus their zero point as int8; nullopt when they do not fit the symmetric range of their width.
-std::optional<std::vector<std::int8_t>> symmetric_codes(const Tensor& codes, std::int64_t zero) {
-  const int bits = bits_of(codes.dtype());
-  const auto values = to_i64(codes);
-  if (!values) return std::nullopt;
-  std::vector<std::int8_t> out(values->size());
+// Codes less `offset` as signed ones of the same width, without a copy where they are that; nullopt when one is not
+// within [low, high].
+std::optional<Tensor> moved_codes(const Tensor& codes, std::int64_t offset, std::int64_t low, std::int64_t high) {
+  if (codes.dtype() == DType::u8) return moved_bytes<std::uint8_t>(codes, offset, low, high);
+  if (codes.dtype() == DType::i8) {
+    if (offset != 0) return moved_bytes<std::int8_t>(codes, offset, low, high);
+    std::int8_t least = 127, most = -128;
+    for (const std::int8_t code : codes.values<std::int8_t>())
+      least = std::min(least, code), most = std::max(most, code);
+    return least < low || most > high ? std::nullopt : std::optional(codes);
+  }
+  const std::vector<std::int64_t> values = to_i64(codes).value();
+  std::vector<std::int8_t> out(values.size());
   for (std::size_t i = 0; i < out.size(); ++i) {
-    const std::int64_t code = (*values)[i] - zero;
-    if (code < (bits == 4 ? -8 : -127) || code > (bits == 4 ? 7 : 127)) return std::nullopt;
+    const std::int64_t code = values[i] - offset;
+    if (code < low || code > high) return std::nullopt;
     out[i] = static_cast<std::int8_t>(code);
   }
-  return out;
+  return pack_codes(codes.shape(), out, bits_of(codes.dtype()));
+}
+
+// Codes of any width moved into the signed range.
+Tensor signed_codes(const Tensor& codes) {
+  const std::int64_t half = std::int64_t{1} << (bits_of(codes.dtype()) - 1);
+  const bool is_unsigned = codes.dtype() == DType::u8 || codes.dtype() == DType::u4;
+  return moved_codes(codes, is_unsigned ? half : 0, -half, half - 1).value();
+}
+
+// Codes minus their zero point; nullopt when they do not fit the symmetric range of their width.
+std::optional<Tensor> symmetric_codes(const Tensor& codes, std::int64_t zero) {
+  const int bits = bits_of(codes.dtype());
+  return moved_codes(codes, zero, bits == 4 ? -8 : -127, bits == 4 ? 7 : 127);
 }
 
 // Whether every reader of the weight is a layer whose channels lie as the scales do; sets axis and groups of the note.
@@ -293,17 +316,17 @@ bool lift_weight(Graph& graph, NodeId id) {
       return false;
     if (is_tensor_wide) axis.reset();
   }
-  std::optional<std::vector<std::int8_t>> list;
-  if (const auto zero = zero_point_of(graph, node)) list = symmetric_codes(*codes, *zero);
-  if (!list) {
+  std::optional<Tensor> moved;
+  if (const auto zero = zero_point_of(graph, node)) moved = symmetric_codes(*codes, *zero);
+  if (!moved) {
     auto zeros = zeros_of(graph, node, note, axis);
     if (!zeros) return false;
     note.zeros = std::move(*zeros);
     note.scheme.is_affine = true;
-    list = signed_codes(*codes);
+    moved = signed_codes(*codes);
   }
   if (axis && !is_blocked(node)) note.scheme.granularity = Granularity::per_channel;
-  note.codes = pack_codes(codes->shape(), *list, is_narrow ? 4 : 8);
+  note.codes = std::move(*moved);
   if (!fits_layers(graph, output, axis, note)) return false;
 
   // The weight keeps the name its codes have in the file, unless somebody else reads the codes.

@@ -23,10 +23,9 @@ inline void pack(const std::int8_t* w, std::size_t n, std::size_t k, void* packe
   std::int8_t* out = static_cast<std::int8_t*>(packed);
   for (std::size_t panel = 0; panel < n; panel += kColumns) {
     std::size_t quad = 0;
-    for (; panel + kColumns <= n && (quad + 1) * kQuad <= k; ++quad) {
+    for (; panel + kColumns <= n && (quad + 1) * kQuad <= k; ++quad, out += kColumns * kQuad) {
       const std::int8_t* from = w + panel * k + quad * kQuad;
       for (std::size_t c = 0; c < kColumns; ++c) std::memcpy(out + c * kQuad, from + c * k, kQuad);
-      out += kColumns * kQuad;
     }
     for (; quad < quads_of(k); ++quad) {
       for (std::size_t column = panel; column < panel + kColumns; ++column) {

@@ -6,6 +6,8 @@
 
 #include "kernels/gemm_w8a8/gemm_w8a8.h"
 
+#include <cstring>
+
 #include "kernels/epilogue_x86_avx2.h"
 #include "kernels/gemm_w8a8/pair_step_x86_avx2.h"
 #include "kernels/winograd_w8a8/winograd_w8a8.h"
@@ -26,7 +28,12 @@ std::size_t packed_bytes(std::size_t n, std::size_t k) {
 void pack(const std::int8_t* w, std::size_t n, std::size_t k, void* packed) {
   std::int8_t* out = static_cast<std::int8_t*>(packed);
   for (std::size_t panel = 0; panel < n; panel += kColumns) {
-    for (std::size_t pair = 0; pair < pairs_of(k); ++pair) {
+    std::size_t pair = 0;
+    for (; panel + kColumns <= n && (pair + 1) * kPair <= k; ++pair, out += kColumns * kPair) {
+      const std::int8_t* from = w + panel * k + pair * kPair;
+      for (std::size_t c = 0; c < kColumns; ++c) std::memcpy(out + c * kPair, from + c * k, kPair);
+    }
+    for (; pair < pairs_of(k); ++pair) {
       for (std::size_t column = panel; column < panel + kColumns; ++column) {
         for (std::size_t j = pair * kPair; j < (pair + 1) * kPair; ++j) {
           *out++ = column < n && j < k ? w[column * k + j] : std::int8_t{0};

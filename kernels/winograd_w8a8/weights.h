@@ -19,26 +19,44 @@ inline std::size_t winograd_packed_bytes(std::size_t places, std::size_t n, std:
   return (n + kColumns - 1) / kColumns * places * pairs_of(channels) * kColumns * 2 * sizeof(std::int16_t);
 }
 
-// U = G w G^T of 3x3 weights `w`, for each pair of channel and column.
+// The codes of one pair of channels for a panel, tap by tap, in the order of the packed weights; zero past the end.
+struct PairTaps {
+  std::int16_t at[9][2 * kColumns];
+};
+
+inline void read_pair(const std::int8_t* codes, std::size_t n, std::size_t channels, std::size_t column, std::size_t k,
+                      PairTaps& taps) {
+  if (column + kColumns > n || k + 2 > channels) std::memset(&taps, 0, sizeof(taps));
+  for (std::size_t c = 0; c < kColumns && column + c < n; ++c) {
+    const std::int8_t* from = codes + ((column + c) * channels + k) * 9;
+    for (std::size_t j = 0; j < 2 && k + j < channels; ++j, from += 9) {
+      for (std::size_t tap = 0; tap < 9; ++tap) taps.at[tap][2 * c + j] = from[tap];
+    }
+  }
+}
+
+// sum of g[i] * w[i * step] for the lanes of a pair; every sum and part of one fits 16 bits.
+inline void weigh(const int (&g)[3], const std::int16_t (*w)[2 * kColumns], std::size_t step, std::int16_t* out) {
+  for (std::size_t l = 0; l < 2 * kColumns; ++l) {
+    out[l] = static_cast<std::int16_t>(g[0] * w[0][l] + g[1] * w[step][l] + g[2] * w[2 * step][l]);
+  }
+}
+
+// U = G w G^T of 3x3 weights `w`, for each pair of channels and column.
 template <std::size_t Side>
 inline void winograd_pack(const int (&g)[Side][3], const std::int8_t* codes, std::size_t n, std::size_t channels,
                           void* packed) {
   const std::size_t pairs = pairs_of(channels), place = pairs * kColumns * 2;
   std::int16_t* panel = static_cast<std::int16_t*>(packed);
+  PairTaps taps;
   for (std::size_t begin = 0; begin < n; begin += kColumns, panel += Side * Side * place) {
-    for (std::size_t k = 0; k < 2 * pairs; ++k) {
-      std::int16_t* out = panel + k / 2 * kColumns * 2 + k % 2;
-      for (std::size_t column = begin; column < begin + kColumns; ++column, out += 2) {
-        std::int8_t w[9] = {};
-        if (column < n && k < channels) std::memcpy(w, codes + (column * channels + k) * 9, sizeof(w));
-        for (std::size_t y = 0; y < Side; ++y) {
-          int row[3];  // of G w
-          for (std::size_t x = 0; x < 3; ++x) row[x] = g[y][0] * w[x] + g[y][1] * w[3 + x] + g[y][2] * w[6 + x];
-          for (std::size_t x = 0; x < Side; ++x) {
-            out[(y * Side + x) * place] =
-                static_cast<std::int16_t>(row[0] * g[x][0] + row[1] * g[x][1] + row[2] * g[x][2]);
-          }
-        }
+    for (std::size_t pair = 0; pair < pairs; ++pair) {
+      read_pair(codes, n, channels, begin, 2 * pair, taps);
+      std::int16_t* out = panel + pair * kColumns * 2;
+      for (std::size_t y = 0; y < Side; ++y) {
+        std::int16_t row[3][2 * kColumns];  // of G w
+        for (std::size_t x = 0; x < 3; ++x) weigh(g[y], taps.at + x, 3, row[x]);
+        for (std::size_t x = 0; x < Side; ++x) weigh(g[x], row, 1, out + (y * Side + x) * place);
       }
     }
   }
