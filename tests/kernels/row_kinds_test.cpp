@@ -196,6 +196,43 @@ TEST(SoftmaxRows, WhatIsNoNumberSpoilsItsRowAndAMaskOnlyItself) {
   });
 }
 
+TEST(SoftmaxRows, InfinitiesAndNaNGiveWhatTheContractSaysAtEveryPlace) {
+  const float nan = std::nanf("");
+  struct Row {
+    float first, second;  // two elements of a row, elsewhere `rest`
+    float rest;
+    bool is_spoilt;
+  };
+  const Row cases[] = {
+      {kInfinity, 1, 1, true},    {kInfinity, kInfinity, 1, true},    {kInfinity, -kInfinity, -kInfinity, true},
+      {kInfinity, nan, 1, true},  {nan, 1, -kInfinity, true},         {nan, nan, nan, true},
+      {nan, -kInfinity, 1, true}, {-nan, 3e38f, -3e38f, true},        {kInfinity, kInfinity, kInfinity, true},
+      {-kInfinity, 1, 1, false},  {-kInfinity, -kInfinity, 1, false}, {-kInfinity, -kInfinity, -kInfinity, true},
+  };
+  for (const Row& c : cases) {
+    for (const std::size_t count : {3u, 4u, 8u, 9u, 17u, 40u}) {
+      for (std::size_t at = 0; at < count; ++at) {
+        Floats x(count, c.rest);
+        x[at] = c.first;
+        x[(at + 2) % count] = c.second;
+        const auto finite =
+            static_cast<std::size_t>(std::ranges::count_if(x, [](float v) { return std::isfinite(v); }));
+        test::for_each_row(softmax_rows(), [&](const SoftmaxRow& row) {
+          const Floats y = softmaxed(row, x);
+          for (std::size_t i = 0; i < count; ++i) {
+            if (c.is_spoilt) {
+              ASSERT_TRUE(std::isnan(y[i])) << count << " " << at << " " << i;
+            } else {  // the finite ones are alike and share 1
+              const float share = std::isfinite(x[i]) ? 1.0f / static_cast<float>(finite) : 0.0f;
+              ASSERT_FLOAT_EQ(y[i], share) << count << " " << at << " " << i;
+            }
+          }
+        });
+      }
+    }
+  }
+}
+
 Floats turned(const RopeRow& row, const Rope& rope, const Floats& x, const Floats& cosines, const Floats& sines) {
   FencedArray<float> in(x), c(cosines), s(sines), y(x.size());
   row.turn(rope, in.data(), c.data(), s.data(), y.data());
