@@ -16,6 +16,7 @@
 #include "kernels/lookup/lookup.h"
 #include "kernels/norm/norm.h"
 #include "kernels/pool/pool.h"
+#include "kernels/resize/resize.h"
 #include "kernels/rope/rope.h"
 #include "kernels/select.h"
 #include "kernels/softmax/softmax.h"
@@ -44,6 +45,7 @@ constexpr const char* kEveryRow[] = {
 #include "kernels/depthwise_w8a8/kernels.def"
 #include "kernels/eltwise/kernels.def"
 #include "kernels/pool/kernels.def"
+#include "kernels/resize/kernels.def"
 #include "kernels/convert/kernels.def"
 #include "kernels/lookup/kernels.def"
 #include "kernels/attention/kernels.def"
@@ -78,6 +80,7 @@ std::vector<KernelInfo> all_kernels() {
   append(out, "depthwise_w8a8", depthwise_w8a8_rows());
   append(out, "eltwise", eltwise_rows());
   append(out, "pool", pool_rows());
+  append(out, "resize", resize_rows());
   append(out, "convert", convert_rows());
   append(out, "lookup", lookup_rows());
   append(out, "attention", attention_rows());

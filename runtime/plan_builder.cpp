@@ -186,9 +186,9 @@ Status PlanBuilder::add_node_steps(NodeId id) {
                        (node.domain.empty() ? "" : node.domain + "::") + node.op_type +
                        "\" is not supported, so the graph cannot be run. See: compress list ops");
   }
-  for (auto* maker : {&make_layer_steps, &make_pool_steps, &make_gated_steps, &make_elementwise_steps,
-                      &make_embedding_steps, &make_movement_steps, &make_normalization_steps, &make_rotary_steps,
-                      &make_attention_steps, &make_reference_steps}) {
+  for (auto* maker : {&make_layer_steps, &make_pool_steps, &make_resize_steps, &make_gated_steps,
+                      &make_elementwise_steps, &make_embedding_steps, &make_movement_steps, &make_normalization_steps,
+                      &make_rotary_steps, &make_attention_steps, &make_reference_steps}) {
     auto made = maker(*this, id);
     if (!made) return std::move(made).error().with_context(printable(graph_.address(id)) + " (" + node.op_type + ")");
     if (*made) return {};

@@ -81,6 +81,7 @@ class PlanBuilder {
 // Step makers, tried in this order by PlanBuilder; each answers false when the node is not its kind. Files in steps/.
 Result<bool> make_layer_steps(PlanBuilder& builder, graph::NodeId id);
 Result<bool> make_pool_steps(PlanBuilder& builder, graph::NodeId id);
+Result<bool> make_resize_steps(PlanBuilder& builder, graph::NodeId id);
 Result<bool> make_gated_steps(PlanBuilder& builder, graph::NodeId id);
 Result<bool> make_elementwise_steps(PlanBuilder& builder, graph::NodeId id);
 Result<bool> make_embedding_steps(PlanBuilder& builder, graph::NodeId id);

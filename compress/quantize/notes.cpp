@@ -80,7 +80,7 @@ class NotePlacer {
     if (node.op == Op::Add || node.op == Op::Mul) return node.inputs.size() == 2 && has_equal_shapes(node);
     const OpKind kind = graph::rules_of(node.op).kind;
     if (kind == OpKind::unary) return true;
-    if (kind == OpKind::pool || node.op == Op::ReduceMean) {
+    if (kind == OpKind::pool || node.op == Op::ReduceMean || node.op == Op::Resize) {
       const auto& x = infos_[node.inputs[0].index];
       return x.known && (x.info.shape.size() == 3 || x.info.shape.size() == 4);
     }
@@ -140,6 +140,7 @@ class NotePlacer {
 
   bool hands_codes_through(const Node& node) const {
     if (node.op == Op::MaxPool) return true;
+    if (node.op == Op::Resize) return node.attributes.get_string("mode", "nearest") == "nearest";
     return node.op != Op::unknown && node.op != Op::Concat && graph::rules_of(node.op).kind == OpKind::data_movement;
   }
 

@@ -1,10 +1,10 @@
 // Activation notes: which values are stored as uint8 codes once layers have their schemes, and with which range.
 //
 // Layers ask for codes at their input. The wish travels backwards through operators that can compute on codes (Add and
-// Mul of equal shapes, pools, data movement, unary tables) as long as what they read comes from integer layers; there
-// it ends. Data movement and MaxPool hand codes through, so their output bears their input's note. A Concat whose
-// operands differ in range by more than kMaxJoinRatio stays float and is reported: one scale would wipe out the small
-// operand.
+// Mul of equal shapes, pools, Resize, data movement, unary tables) as long as what they read comes from integer layers;
+// there it ends. Data movement, MaxPool and Resize to the nearest hand codes through, so their output bears their
+// input's note. A Concat whose operands differ in range by more than kMaxJoinRatio stays float and is reported: one
+// scale would wipe out the small operand.
 #pragma once
 
 #include <map>

@@ -3,6 +3,8 @@
 // Coordinates are float32, as in the runtimes models are exported for: which neighbour is nearest depends on it.
 // Cost: taps^d reads an output element, d resized dimensions. Sums in double. Refused: tf_crop_and_resize, antialias
 // when shrinking, other aspect policies than stretch, cubic in more than two dimensions.
+#include "graph/ops/resize.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -252,11 +254,15 @@ void write_outputs(const Plan& plan, const TensorView& data, const MutableTensor
   }
 }
 
-Status evaluate(const Node& node, std::span<const TensorView> inputs, std::span<const MutableTensorView> outputs) {
+Result<Plan> plan_of(const Node& node, std::span<const TensorView> inputs) {
   std::span<const float> scales;
   if (is_present(inputs, 2)) scales = inputs[2].values<float>();
   CTK_TRY(const Integers sizes, integers_of(inputs, 3, "sizes"));
-  CTK_TRY(const Plan plan, plan_of(node, inputs[0].shape, scales, sizes));
+  return plan_of(node, inputs[0].shape, scales, sizes);
+}
+
+Status evaluate(const Node& node, std::span<const TensorView> inputs, std::span<const MutableTensorView> outputs) {
+  CTK_TRY(const Plan plan, plan_of(node, inputs));
   if (!std::equal(outputs[0].shape.begin(), outputs[0].shape.end(), plan.to.begin())) {
     return internal_error("sizes changed between plan and run");
   }
@@ -285,6 +291,23 @@ InferResult infer(const Node& node, std::span<const InferInput> inputs) {
 }
 
 }  // namespace
+
+Result<ResizeTables> resize_tables(const Node& node, std::span<const TensorView> inputs) {
+  CTK_TRY(const Plan plan, plan_of(node, inputs));
+  ResizeTables tables;
+  tables.is_nearest = plan.mode == Mode::nearest;
+  for (std::size_t d = 0; d < plan.rank; ++d) {
+    ResizeTable& table = tables.dimensions.emplace_back();
+    table.is_resized = plan.scale[d] != 1.0f;
+    for (std::int64_t at = 0; at < plan.to[d]; ++at) {
+      const Taps taps = taps_of(plan, d, at);
+      table.taps = taps.count;
+      table.at.insert(table.at.end(), taps.at.begin(), taps.at.begin() + taps.count);
+      table.weight.insert(table.weight.end(), taps.weight.begin(), taps.weight.begin() + taps.count);
+    }
+  }
+  return tables;
+}
 
 const OpRules& rules_Resize() {
   static constexpr OpRules kRules{OpKind::other, 1, 4, infer, evaluate};

@@ -1,8 +1,9 @@
 // softmax: y[i] = exp(x[i] - m) * float(1 / sum), m the largest of the row that is a number.
 //
 // exp as core/exp_negative.h states it, within 3 units in the last place. The sum is taken in double, in eight parts
-// (element i goes to part i mod 8) that are added in order, so that every row of this table gives the same bits. A NaN
-// makes the whole row NaN, as does +infinity, and a row of -infinity. y may be x.
+// (element i goes to part i mod 8) that are added in order, so that every row of this table gives the same bits.
+// -infinity beside a finite number gives 0. The whole row is NaN where it holds a NaN or +infinity, or -infinity only.
+// y may be x.
 #pragma once
 
 #include <cstddef>

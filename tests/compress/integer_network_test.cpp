@@ -147,6 +147,47 @@ TEST(FloatNetwork, PlannedAgreesWithTheInterpreter) {
   EXPECT_EQ(run(graph), run(graph, false));
 }
 
+// Convolutions around a nearest and a linear Resize.
+Graph resizing_network() {
+  test::GraphBuilder b;
+  const auto conv = [&](const std::string& name, graph::ValueId in, Shape weight, unsigned seed) {
+    return b.node("Conv", {in, b.constant(name + ".w", test::varied(std::move(weight), seed))}, name);
+  };
+  const auto resize = [&](const std::string& name, graph::ValueId in, const test::Floats& scales, const char* mode) {
+    return b.node("Resize", {in, {}, b.constant(name + ".scales", test::floats({4}, scales))}, name,
+                  {{"mode", std::string(mode)}});
+  };
+  const auto c1 = conv("c1", b.input("x", {2, 3, 9, 7}), {10, 3, 3, 3}, 1);
+  const auto c2 = conv("c2", resize("near", c1, {1, 1, 2, 1.5f}, "nearest"), {9, 10, 3, 3}, 2);
+  const auto c3 = conv("c3", resize("between", c2, {1, 1, 0.7f, 2}, "linear"), {4, 9, 3, 3}, 3);
+  b.graph.add_output(c3);
+  return std::move(b.graph);
+}
+
+TEST(ActivationNotes, CodesGoThroughResize) {
+  Graph graph = resizing_network();
+  ASSERT_TRUE(graph::run_passes(graph));
+  const auto ranges = ranges_of(graph);
+  quantization::SchemeMap schemes;
+  for (const graph::Layer& layer : graph::layers_of(graph))
+    schemes[graph.address(layer.node)] = parse_scheme("w8a8_c").value();
+  ASSERT_TRUE(quantization::apply_schemes(graph, schemes, ranges, {}));
+  const auto note = [&](const char* name) { return graph.value(*graph.find_value(name)).activation_quant; };
+  ASSERT_TRUE(note("c1") && note("near") && note("c2") && note("between"));
+  EXPECT_EQ(*note("near"), *note("c1"));
+  EXPECT_EQ(note("between")->scale,
+            activation_quant_from_range(ranges.at("between").low, ranges.at("between").high).scale);
+  const auto qdq = exporter::to_qdq(graph);
+  ASSERT_TRUE(qdq) << qdq.error().message;
+  const std::vector<float> expected = test::values_of(test::interpret(*qdq, {sample()})->outputs[0]);
+  const float scale = *std::max_element(expected.begin(), expected.end());
+  EXPECT_LE(largest_difference(run(graph), expected), 0.02 * static_cast<double>(scale));
+  EXPECT_EQ(run(graph), run(graph, false));
+  const auto executor = runtime::CpuExecutor::create(graph, {{2, 3, 9, 7}}, {});
+  ASSERT_TRUE(executor);
+  for (const auto& step : (*executor)->plan().steps) EXPECT_NE(step->label, "reference_Resize");
+}
+
 TEST(ActivationNotes, DataMovementAndMaxPoolBearTheirInputsNote) {
   const Graph graph = quantized("w8a8_c");
   const auto note = [&](const char* name) { return graph.value(*graph.find_value(name)).activation_quant; };

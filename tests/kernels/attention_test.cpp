@@ -91,7 +91,8 @@ AttentionCase random_case(Random& random, std::size_t most_context) {
 
 TEST(AttentionKernel, RowsEqualTheReferenceOnRandomShapes) {
   Random random(ctk::test::test_seed(), "attention");
-  for (int i = 0; i < 1000 && !HasFatalFailure(); ++i) {
+  const int cases = ctk::test::cases(1000);
+  for (int i = 0; i < cases && !HasFatalFailure(); ++i) {
     compare_rows(random_case(random, i % 50 == 0 ? 600 : 30), i % 100 == 0 ? std::vector{1, 2, 4} : std::vector{1});
   }
 }

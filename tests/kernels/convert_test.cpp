@@ -115,5 +115,33 @@ TEST(ConvertLayout, TurnsChannelsFirstIntoChannelsLastAndBack) {
   });
 }
 
+TEST(Convert, FollowsTheRulesOnRandomLengthsAndNotes) {
+  Random random(test::test_seed(), "convert");
+  const int cases = test::cases(10000);
+  for (int i = 0; i < cases && !HasFailure(); ++i) {
+    const ActivationQuant rule{static_cast<float>(std::exp(20.0 * random.uniform() - 10.0)),
+                               static_cast<std::uint8_t>(random.below(256))};
+    auto x = test::random_floats(random, random.below(150), -300.0, 300.0);
+    Codes expected;
+    for (float& value : x) {
+      value *= rule.scale;
+      if (random.below(4) == 0) value = (std::nearbyint(value / rule.scale) + 0.5f) * rule.scale;  // near a tie
+      expected.push_back(ctk::quantize(value, rule));
+    }
+    std::vector<float> reals;
+    for (std::uint8_t code : expected) reals.push_back(ctk::dequantize(code, rule));
+    const std::size_t channels = 1 + random.below(40), pixels = random.below(60);
+    test::for_each_row(convert_rows(), [&](const ConvertRow& row) {
+      ASSERT_EQ(quantize_with(row, x, rule.scale, rule.zero_point), expected);
+      FencedArray<std::uint8_t> codes(expected);
+      FencedArray<float> y(expected.size());
+      row.dequantize(codes.data(), rule.scale, rule.zero_point, y.data(), expected.size());
+      ASSERT_EQ(y.values(), reals);
+      check_layouts<float>(channels, pixels, row.to_channels_last_f32, row.to_channels_first_f32);
+      check_layouts<std::uint8_t>(channels, pixels, row.to_channels_last_u8, row.to_channels_first_u8);
+    });
+  }
+}
+
 }  // namespace
 }  // namespace ctk::kernels

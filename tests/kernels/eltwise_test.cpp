@@ -147,6 +147,41 @@ TEST(Eltwise, TakesEveryLengthAndItsOwnInputAsOutput) {
   });
 }
 
+TEST(Eltwise, FollowsTheRulesOnRandomLengthsAndRules) {
+  Random random(test::test_seed(), "eltwise");
+  const auto code = [&] { return static_cast<std::uint8_t>(random.below(256)); };
+  const auto ratio = [&](double most) { return static_cast<float>(most * random.uniform()); };
+  const int cases = test::cases(10000);
+  for (int i = 0; i < cases && !HasFailure(); ++i) {
+    const std::size_t count = random.below(100);
+    const std::uint8_t zero = code(), low = random.below(2) == 0 ? zero : std::uint8_t{0};
+    const AddU8 sum{code(), code(), zero, ratio(2.0), ratio(2.0), low, 255};
+    const MulU8 product{code(), code(), zero, ratio(0.02), low, 255};
+    const Codes a = test::random_codes(random, count), b = test::random_codes(random, count);
+    const auto x = test::random_floats(random, count, -4, 4), y = test::random_floats(random, count, -4, 4);
+    Codes sums, products;
+    std::vector<float> float_sums, float_products;
+    for (std::size_t at = 0; at < count; ++at) {
+      const float left = static_cast<float>(a[at] - sum.a_zero) * sum.a_ratio;
+      const float right = static_cast<float>(b[at] - sum.b_zero) * sum.b_ratio;
+      sums.push_back(code_of(left + right, zero, low, 255));
+      const int whole = (a[at] - product.a_zero) * (b[at] - product.b_zero);
+      products.push_back(code_of(static_cast<float>(whole) * product.ratio, zero, low, 255));
+      float_sums.push_back(std::fmin(std::fmax(x[at] + y[at], -1.0f), 6.0f));
+      float_products.push_back(std::fmin(std::fmax(x[at] * y[at], -1.0f), 6.0f));
+    }
+    test::for_each_row(eltwise_rows(), [&](const EltwiseRow& row) {
+      ASSERT_EQ(add(row, sum, a, b), sums);
+      ASSERT_EQ(multiply(row, product, a, b), products);
+      FencedArray<float> left(x), right(y), out(count);
+      row.add_f32(left.data(), right.data(), -1.0f, 6.0f, out.data(), count);
+      ASSERT_EQ(out.values(), float_sums);
+      row.mul_f32(left.data(), right.data(), -1.0f, 6.0f, out.data(), count);
+      ASSERT_EQ(out.values(), float_products);
+    });
+  }
+}
+
 TEST(EltwiseF32, AddsMultipliesAndClamps) {
   Random random(test::test_seed(), "floats");
   test::for_each_row(eltwise_rows(), [&](const EltwiseRow& row) {

@@ -38,5 +38,20 @@ TEST(Lookup, TakesEveryLengthAndItsInputAsOutput) {
   });
 }
 
+TEST(Lookup, MapsCodesByTheTableOnRandomLengths) {
+  Random random(test::test_seed(), "lookup lengths");
+  const int cases = test::cases(10000);
+  for (int i = 0; i < cases && !HasFailure(); ++i) {
+    const auto entries = test::random_codes(random, 256), codes = test::random_codes(random, random.below(200));
+    std::vector<std::uint8_t> expected;
+    for (std::uint8_t code : codes) expected.push_back(entries[code]);
+    test::for_each_row(lookup_rows(), [&](const LookupRow& row) {
+      FencedArray<std::uint8_t> table(entries), x(codes), y(codes.size());
+      row.u8(table.data(), x.data(), y.data(), codes.size());
+      ASSERT_EQ(y.values(), expected);
+    });
+  }
+}
+
 }  // namespace
 }  // namespace ctk::kernels

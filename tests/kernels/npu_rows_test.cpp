@@ -6,6 +6,7 @@
 #include "kernels/conv_w8a8/conv_w8a8.h"
 #include "kernels/npu/compile.h"
 #include "tests/kernels/integer_convolution.h"
+#include "tests/support/seed.h"
 #include "tests/support/small_npu.h"
 
 namespace ctk::kernels::npu {
@@ -97,7 +98,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, NpuRows, testing::ValuesIn([] {
 TEST_P(NpuRows, EqualTheDirectLoopsOnRandomShapesAndCards) {
   Random random(4711);
   std::size_t too_small = 0, in_channel_blocks = 0, with_one_buffer = 0;
-  const int cases = 10000;
+  const int cases = ctk::test::cases(10000);
   for (int i = 0; i < cases; ++i) {
     const ConvCase c = random_case(random, *GetParam());
     Card card = random_card(random);
@@ -114,6 +115,7 @@ TEST_P(NpuRows, EqualTheDirectLoopsOnRandomShapesAndCards) {
     with_one_buffer += made.tile.buffers == 1;
     ASSERT_EQ(got, expected(c)) << "seed 4711, case " << i << ": " << text(c.shape);
   }
+  if (cases < 1000) return;  // too few to expect one of each
   EXPECT_LT(too_small, static_cast<std::size_t>(cases / 10));
   EXPECT_GT(with_one_buffer, 0u);
   if (!GetParam()->is_per_channel) {

@@ -13,6 +13,7 @@
 #include "kernels/softmax/softmax.h"
 #include "tests/support/hostile_memory.h"
 #include "tests/support/rows.h"
+#include "tests/support/seed.h"
 
 namespace ctk::kernels {
 namespace {
@@ -85,6 +86,33 @@ TEST(NormRows, AllGiveTheScalarBits) {
   }
 }
 
+// Numbers of one row: some or many, near 0 or as large as their squares may be.
+Floats drawn_row(Random& random, std::size_t count) {
+  const double spread = std::exp(80.0 * random.uniform() - 40.0);  // 4e-18 to 2e17
+  Floats values(count);
+  for (float& value : values) value = static_cast<float>(spread * random.normal());
+  return values;
+}
+
+std::size_t drawn_count(Random& random) {
+  return 1 + random.below(random.below(20) == 0 ? 600 : 50);
+}
+
+TEST(NormRows, AllGiveTheScalarBitsOnRandomRows) {
+  Random random(test::test_seed(), "norm");
+  const int cases = test::cases(10000);
+  for (int i = 0; i < cases && !HasFailure(); ++i) {
+    const std::size_t count = drawn_count(random);
+    const Floats x = drawn_row(random, count), scale = drawn_row(random, count),
+                 shift = random.below(2) == 0 ? drawn_row(random, count) : Floats{};
+    const bool centres = random.below(2) == 0;
+    const Floats expected = normalized(norm_scalar, centres, x, scale, shift);
+    test::for_each_row(norm_rows(), [&](const NormRow& row) {
+      if (row.isa != Isa::scalar) expect_same_bits(normalized(row, centres, x, scale, shift), expected);
+    });
+  }
+}
+
 TEST(NormRows, AnyNumberOfThreadsGivesTheSameBitsInPlace) {
   const std::size_t rows = 37, count = 301;
   const Floats x = random_floats(rows * count, 5), scale = random_floats(count, 6), shift = random_floats(count, 7);
@@ -139,6 +167,19 @@ TEST(SoftmaxRows, AllGiveTheScalarBits) {
   }
 }
 
+TEST(SoftmaxRows, AllGiveTheScalarBitsOnRandomRows) {
+  Random random(test::test_seed(), "softmax");
+  const int cases = test::cases(10000);
+  for (int i = 0; i < cases && !HasFailure(); ++i) {
+    Floats x = drawn_row(random, drawn_count(random));
+    if (random.below(4) == 0) x[random.below(x.size())] = random.below(2) == 0 ? -kInfinity : 0.0f;
+    const Floats expected = softmaxed(softmax_scalar, x);
+    test::for_each_row(softmax_rows(), [&](const SoftmaxRow& row) {
+      if (row.isa != Isa::scalar) expect_same_bits(softmaxed(row, x), expected);
+    });
+  }
+}
+
 TEST(SoftmaxRows, WhatIsNoNumberSpoilsItsRowAndAMaskOnlyItself) {
   test::for_each_row(softmax_rows(), [&](const SoftmaxRow& row) {
     for (const std::size_t at : {0u, 4u, 8u}) {
@@ -153,6 +194,43 @@ TEST(SoftmaxRows, WhatIsNoNumberSpoilsItsRowAndAMaskOnlyItself) {
     for (const float y : softmaxed(row, Floats(9, -kInfinity))) EXPECT_TRUE(std::isnan(y));
     EXPECT_EQ(softmaxed(row, {42.0f}), Floats{1.0f});
   });
+}
+
+TEST(SoftmaxRows, InfinitiesAndNaNGiveWhatTheContractSaysAtEveryPlace) {
+  const float nan = std::nanf("");
+  struct Row {
+    float first, second;  // two elements of a row, elsewhere `rest`
+    float rest;
+    bool is_spoilt;
+  };
+  const Row cases[] = {
+      {kInfinity, 1, 1, true},    {kInfinity, kInfinity, 1, true},    {kInfinity, -kInfinity, -kInfinity, true},
+      {kInfinity, nan, 1, true},  {nan, 1, -kInfinity, true},         {nan, nan, nan, true},
+      {nan, -kInfinity, 1, true}, {-nan, 3e38f, -3e38f, true},        {kInfinity, kInfinity, kInfinity, true},
+      {-kInfinity, 1, 1, false},  {-kInfinity, -kInfinity, 1, false}, {-kInfinity, -kInfinity, -kInfinity, true},
+  };
+  for (const Row& c : cases) {
+    for (const std::size_t count : {3u, 4u, 8u, 9u, 17u, 40u}) {
+      for (std::size_t at = 0; at < count; ++at) {
+        Floats x(count, c.rest);
+        x[at] = c.first;
+        x[(at + 2) % count] = c.second;
+        const auto finite =
+            static_cast<std::size_t>(std::ranges::count_if(x, [](float v) { return std::isfinite(v); }));
+        test::for_each_row(softmax_rows(), [&](const SoftmaxRow& row) {
+          const Floats y = softmaxed(row, x);
+          for (std::size_t i = 0; i < count; ++i) {
+            if (c.is_spoilt) {
+              ASSERT_TRUE(std::isnan(y[i])) << count << " " << at << " " << i;
+            } else {  // the finite ones are alike and share 1
+              const float share = std::isfinite(x[i]) ? 1.0f / static_cast<float>(finite) : 0.0f;
+              ASSERT_FLOAT_EQ(y[i], share) << count << " " << at << " " << i;
+            }
+          }
+        });
+      }
+    }
+  }
 }
 
 Floats turned(const RopeRow& row, const Rope& rope, const Floats& x, const Floats& cosines, const Floats& sines) {
@@ -184,6 +262,20 @@ TEST(RopeRows, AllGiveTheScalarBitsAlsoInPlace) {
         expect_same_bits(same, expected);
       });
     }
+  }
+}
+
+TEST(RopeRows, AllGiveTheScalarBitsOnRandomHeads) {
+  Random random(test::test_seed(), "rope");
+  const int cases = test::cases(10000);
+  for (int i = 0; i < cases && !HasFailure(); ++i) {
+    Rope rope{1 + random.below(4), 0, random.below(40), random.below(2) == 0};
+    rope.size = std::max<std::size_t>(1, 2 * rope.pairs + random.below(3) * random.below(9));
+    const Floats x = drawn_row(random, rope.heads * rope.size), c = drawn_row(random, rope.pairs),
+                 s = drawn_row(random, rope.pairs), expected = turned(rope_scalar, rope, x, c, s);
+    test::for_each_row(rope_rows(), [&](const RopeRow& row) {
+      if (row.isa != Isa::scalar) expect_same_bits(turned(row, rope, x, c, s), expected);
+    });
   }
 }
 

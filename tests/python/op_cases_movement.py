@@ -100,10 +100,10 @@ case("value_ints", "Constant", [], opset=13, value_ints=[7, 8])
 
 
 # --- resizing ---------------------------------------------------------------------------------------------------------
-def resize(label, *, scales=None, sizes=None, opset=13, **attributes):
+def resize(label, *, image=IMAGE, scales=None, sizes=None, opset=13, **attributes):
     # Between opset 11 and 12 the unused inputs were written as empty tensors.
     roi = np.zeros(0, np.float32) if opset < 13 else None
-    inputs = [IMAGE, roi, None if scales is None else f32(*scales)]
+    inputs = [image, roi, None if scales is None else f32(*scales)]
     if scales is None and opset < 13:
         inputs[2] = np.zeros(0, np.float32)
     if sizes is not None:
@@ -128,6 +128,14 @@ resize("linear_asymmetric", scales=(1, 1, 2, 2), mode="linear", coordinate_trans
 resize("linear_down", scales=(1, 1, 0.5, 0.5), mode="linear")
 resize("cubic", scales=(1, 1, 2, 2), mode="cubic")
 resize("cubic_exclude_outside", sizes=(1, 2, 7, 9), mode="cubic", cubic_coeff_a=-0.5, exclude_outside=1)
+for mode in ["nearest", "linear", "cubic"]:  # two pictures of more channels than one step takes
+    resize(f"{mode}_channels", image=rand("channels", 2, 17, 5, 7), scales=(1, 1, 1.6, 0.8), mode=mode)
+for mode in ["nearest", "linear"]:
+    resize(f"{mode}_channels_last", image=rand("channels last", 2, 5, 7, 3), sizes=(2, 9, 4, 3), mode=mode)
+    resize(f"{mode}_matrix", image=rand("matrix", 5, 7), sizes=(9, 4), mode=mode)
+    resize(f"{mode}_line", image=rand("line", 2, 3, 7), scales=(1, 1, 2.5), mode=mode)
+resize("linear_volume", image=rand("volume", 1, 2, 3, 4, 5), sizes=(1, 2, 6, 3, 7), mode="linear")
+resize("nearest_bytes", image=codes("bytes", 1, 9, 4, 5), scales=(1, 1, 2, 2), mode="nearest")
 case("axes_opset18", "Resize", [IMAGE, None, None, ints(8, 9)], const=(3,), opset=18, mode="linear", axes=[2, 3])
 
 # --- shape arithmetic as exporters write it ---------------------------------------------------------------------------
