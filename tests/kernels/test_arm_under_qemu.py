@@ -55,7 +55,7 @@ def test_core_holds_on_arm(arm_tests):
 
 
 FUSED = re.compile(r"\bfn?m(add|sub|la|ls)\b")
-ROUNDED_TWICE = ("gemm_w8a8", "depthwise_w8a8", "eltwise", "pool", "convert", "lookup")
+ROUNDED_TWICE = ("gemm_w8a8", "depthwise_w8a8", "eltwise", "pool", "convert", "lookup", "norm", "softmax", "rope", "resize")
 ROUNDED_ONCE = ("gemm_fp32", "gemm_wg", "depthwise_fp32")
 
 
