@@ -5,6 +5,7 @@
 #include "compress/config_rules_teacher.h"
 #include "compress/config_schema.h"
 #include "compress/prune/importance.h"
+#include "compress/prune/widths.h"
 #include "compress/quantize/quantizers.h"
 #include "compress/quantize/tune_blocks.h"
 #include "compress/transform_rules.h"
@@ -297,7 +298,7 @@ class Rules {
     const std::string* method = values_.get<std::string>("stages.prune.method");
     const std::string* ratios = values_.get<std::string>("stages.prune.ratios");
     const bool* repair = values_.get<bool>("stages.prune.repair");
-    if (ratios != nullptr && (*ratios == "sensitivity" || *ratios == "timed" || *ratios == "joint"))
+    if (ratios != nullptr && pruning::needs_curves(*ratios))
       need_data("prune", "calibrate", true);
     else if (repair != nullptr && *repair)
       need_data("prune", "calibrate", true);

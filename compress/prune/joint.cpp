@@ -126,8 +126,7 @@ std::vector<std::vector<CurvePoint>> levels_of(const WidthTask& task, const Curv
     if (!task.is_wanted[g] || curves[g].size() < 2) continue;
     if (std::ranges::any_of(layers[g], [&](const std::string& layer) { return taken.contains(layer); })) continue;
     taken.insert(layers[g].begin(), layers[g].end());
-    const std::size_t count = std::min(kMostLevels, curves[g].size());
-    for (std::size_t i = 1; i < count; ++i) points.push_back(curves[g][i * (curves[g].size() - 1) / (count - 1)]);
+    points = spread(curves[g], kMostLevels);
   }
   return levels;
 }
