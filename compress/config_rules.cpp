@@ -92,9 +92,7 @@ class Rules {
     const std::int64_t* finalists = values_.get<std::int64_t>("stages.search.finalists");
     const std::int64_t* corrections = values_.get<std::int64_t>("stages.search.corrections");
     if ((finalists != nullptr && *finalists > 1) || (corrections != nullptr && *corrections > 0)) return;
-    for (const char* stage : {"distill", "prune", "finetune", "early_exit", "transform", "qat"}) {
-      if (has_stage(stage)) return;
-    }
+    if (has_stage("qat") || std::ranges::any_of(values_.stages, changes_network)) return;
     const std::string* method = values_.get<std::string>("stages.quantize.method");
     if (method != nullptr && quantization::needs_inputs(*method)) return;
     if (has_stage("quantize") && values_.has("budget.metric_drop")) return;  // the floor is held on it
