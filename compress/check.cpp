@@ -80,8 +80,7 @@ Result<CheckReport> check_pipeline(const PipelineConfig& config, bool force) {
   report.macs = total_macs(model);
   for (graph::ValueId id : graph.inputs()) report.inputs.push_back(describe(graph, id));
   for (graph::ValueId id : graph.outputs()) report.outputs.push_back(describe(graph, id));
-  const bool has_schemes =
-      config.search || (config.quantize && (config.quantize->scheme || !config.quantize->assignment.empty()));
+  const bool has_schemes = config.search || (config.quantize && config.quantize->has_schemes());
   const std::vector<QuantScheme> schemes = has_schemes ? allowed_schemes(config) : std::vector<QuantScheme>{};
   for (graph::NodeId id : graph.order()) {
     const graph::Node& node = graph.node(id);

@@ -297,8 +297,7 @@ bool PipelineConfig::has_stage(std::string_view name) const {
 }
 
 bool PipelineConfig::changes_network() const {
-  return has_stage("distill") || has_stage("prune") || has_stage("finetune") || has_stage("early_exit") ||
-         has_stage("transform");
+  return std::ranges::any_of(stages, pipeline::changes_network);
 }
 
 bool PipelineConfig::compares_on_select() const {

@@ -40,7 +40,8 @@ struct BudgetConfig {
 // Of a stage that changes the network: how much worse the metric may get on the select split, and what then.
 struct GateConfig {
   std::optional<MetricDrop> metric_drop;
-  bool continues = false;  // on_refusal: continue, with the network as it was before the stage
+  bool continues = false;                // on_refusal: continue, with the network as it was before the stage
+  std::string key = "gate.metric_drop";  // of the limit, below the stage
 };
 
 struct TrainConfig {  // distill, finetune, qat and prune.finetune
@@ -95,6 +96,7 @@ struct QuantizeConfig {
   double damp_percent = 1.0;
   std::int64_t low_rank = 0;  // rank of a correction of each layer's error; 0: none
   std::int64_t revert = 24;   // networks measured at most to come back within budget.metric_drop
+  bool has_schemes() const { return scheme || !assignment.empty(); }  // its own; else a search chooses
 };
 struct ExportConfig {
   std::vector<std::string> formats;
@@ -137,7 +139,7 @@ struct PipelineConfig {
   std::map<std::string, std::string> canonical;
 
   bool has_stage(std::string_view name) const;
-  // Some stage changes the float network itself: distill, prune, finetune, early_exit or transform.
+  // Some stage changes the float network itself, see names.h.
   bool changes_network() const;
   // Some stage holds networks against each other on the select split.
   bool compares_on_select() const;

@@ -5,6 +5,7 @@
 #include "compress/config_rules_teacher.h"
 #include "compress/config_schema.h"
 #include "compress/prune/importance.h"
+#include "compress/prune/widths.h"
 #include "compress/quantize/quantizers.h"
 #include "compress/quantize/tune_blocks.h"
 #include "compress/transform_rules.h"
@@ -91,9 +92,7 @@ class Rules {
     const std::int64_t* finalists = values_.get<std::int64_t>("stages.search.finalists");
     const std::int64_t* corrections = values_.get<std::int64_t>("stages.search.corrections");
     if ((finalists != nullptr && *finalists > 1) || (corrections != nullptr && *corrections > 0)) return;
-    for (const char* stage : {"distill", "prune", "finetune", "early_exit", "transform", "qat"}) {
-      if (has_stage(stage)) return;
-    }
+    if (has_stage("qat") || std::ranges::any_of(values_.stages, changes_network)) return;
     const std::string* method = values_.get<std::string>("stages.quantize.method");
     if (method != nullptr && quantization::needs_inputs(*method)) return;
     if (has_stage("quantize") && values_.has("budget.metric_drop")) return;  // the floor is held on it
@@ -297,7 +296,7 @@ class Rules {
     const std::string* method = values_.get<std::string>("stages.prune.method");
     const std::string* ratios = values_.get<std::string>("stages.prune.ratios");
     const bool* repair = values_.get<bool>("stages.prune.repair");
-    if (ratios != nullptr && (*ratios == "sensitivity" || *ratios == "timed" || *ratios == "joint"))
+    if (ratios != nullptr && pruning::needs_curves(*ratios))
       need_data("prune", "calibrate", true);
     else if (repair != nullptr && *repair)
       need_data("prune", "calibrate", true);

@@ -167,6 +167,11 @@ std::vector<std::string_view> list_names(NameKind kind) {
   return list;
 }
 
+bool changes_network(std::string_view stage) {
+  constexpr std::string_view kChanging[] = {"distill", "prune", "finetune", "early_exit", "transform"};
+  return std::ranges::count(kChanging, stage) != 0;
+}
+
 std::string_view scheme_needs(const QuantScheme& scheme) {
   if (!scheme.is_integer_weight()) return "";
   if (scheme.activation_bits == 16) return "";  // any width, with zero points or without: activations stay float

@@ -37,6 +37,8 @@ struct NameRow {
 std::span<const NameRow> names(NameKind kind);
 const NameRow* find_name(NameKind kind, std::string_view name);
 std::vector<std::string_view> list_names(NameKind kind);
+// Whether a stage puts another float network in the model's place.
+bool changes_network(std::string_view stage);
 // What a well-formed scheme needs that this build lacks; empty when it can be used. Covers schemes without a row too.
 std::string_view scheme_needs(const QuantScheme& scheme);
 std::string_view title_of(NameKind kind);  // "stage", "solver": for messages

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "compress/gate.h"
+#include "compress/names.h"
 #include "compress/select_metric.h"
 #include "compress/summary.h"
 #include "export/bundle.h"
@@ -82,7 +83,7 @@ void state(Session& session, const json& row) {
 
 // Nothing to say when met; the verdict's words when not.
 Result<std::string> refusal(std::string_view stage, const GateConfig& gate, const json& row) {
-  const std::string key = "stages." + std::string(stage) + (stage == "early_exit" ? ".max_drop" : ".gate.metric_drop");
+  const std::string key = "stages." + std::string(stage) + "." + gate.key;
   if (!row.contains("metric")) {
     return input_error(key + ": expected a select split to hold it on, found none. Give data.select, or a data.train " +
                        "with samples to spare");
@@ -99,27 +100,28 @@ Result<std::string> refusal(std::string_view stage, const GateConfig& gate, cons
 bool is_last_change(const Session& session, std::string_view stage) {
   std::string last;
   for (const std::string& name : session.config.stages) {
-    if (name == "distill" || name == "prune" || name == "finetune" || name == "early_exit" || name == "transform")
-      last = name;
+    if (changes_network(name)) last = name;
   }
   return last == stage;
 }
 
 }  // namespace
 
+Result<std::vector<Tensor>> first_sample(const Session& session, const graph::Graph& graph) {
+  const auto splits = session.splits.all();
+  if (splits.empty()) return std::vector<Tensor>{};
+  CTK_TRY(data::Batch sample, splits[0]->read(0, std::min(splits[0]->count(), fixed_batch(graph, 1))));
+  return std::move(sample.inputs);
+}
+
 Result<std::vector<double>> median_times_us(const Session& session, std::span<const graph::Graph* const> graphs) {
   std::vector<std::unique_ptr<runtime::CpuExecutor>> executors;
   std::vector<runtime::CpuExecutor*> turns;
   for (const graph::Graph* graph : graphs) {
-    std::vector<Tensor> inputs;
+    CTK_TRY(const std::vector<Tensor> inputs, first_sample(session, *graph));
     std::vector<Shape> shapes;
-    if (const auto splits = session.splits.all(); !splits.empty()) {
-      CTK_TRY(data::Batch sample, splits[0]->read(0, std::min(splits[0]->count(), fixed_batch(*graph, 1))));
-      for (const Tensor& input : sample.inputs) shapes.push_back(input.shape());
-      inputs = std::move(sample.inputs);
-    } else {
-      shapes = batch_shapes(session.model, static_cast<std::int64_t>(fixed_batch(*graph, 1)));
-    }
+    for (const Tensor& input : inputs) shapes.push_back(input.shape());
+    if (inputs.empty()) shapes = batch_shapes(session.model, static_cast<std::int64_t>(fixed_batch(*graph, 1)));
     CTK_TRY(auto executor, runtime::CpuExecutor::create(*graph, shapes));
     if (!inputs.empty()) CTK_CHECK(executor->run(inputs));
     turns.push_back(executor.get());

@@ -30,6 +30,8 @@ Status run_network_stage(Session& session, std::string_view stage, const std::ve
                          const GateConfig& gate, const ChangeNetwork& change, bool& cached, std::string& notes,
                          NetworkKind kind = NetworkKind::real);
 
+// Inputs of a graph's smallest batch, read from the first split; none when the pipeline has no data.
+Result<std::vector<Tensor>> first_sample(const Session& session, const graph::Graph& graph);
 // Median time of one real sample in each network, us, run in turn; of zeros when the pipeline has no data.
 Result<std::vector<double>> median_times_us(const Session& session, std::span<const graph::Graph* const> graphs);
 

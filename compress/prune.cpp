@@ -364,8 +364,8 @@ Status prepare_prune(const Session& session) {
   CTK_CHECK(needs(pruning::needs_data(config.method), session.splits.calibrate, "calibrate",
                   "stages.prune.method: " + config.method));
   CTK_CHECK(needs(config.repair.value_or(false), session.splits.calibrate, "calibrate", "stages.prune.repair"));
-  const bool needs_curves = config.ratios == "sensitivity" || config.ratios == "timed" || config.ratios == "joint";
-  return needs(needs_curves, session.splits.score, "score", "stages.prune.ratios: " + config.ratios);
+  return needs(pruning::needs_curves(config.ratios), session.splits.score, "score",
+               "stages.prune.ratios: " + config.ratios);
 }
 
 Status run_prune(Session& session, bool& cached) {

@@ -27,7 +27,7 @@ Status choose_schemes(Session& session) {
   const QuantizeConfig& config = *session.config.quantize;
   const std::vector<exporter::SkippedRow> told = session.report.skipped;  // what search found out about schemes
   CTK_TRY(const std::vector<graph::Layer> layers, session.target_layers(config.targets, config.ignore));
-  if (config.assignment.empty() && !config.scheme) {
+  if (!config.has_schemes()) {
     std::vector<exporter::SkippedRow>& skipped = session.report.skipped;
     std::ranges::copy_if(told, std::back_inserter(skipped), [&skipped](const exporter::SkippedRow& row) {
       return std::ranges::none_of(skipped, [&row](const exporter::SkippedRow& other) { return row == other; });
@@ -337,7 +337,7 @@ std::int64_t quantize_work(const Session& session) {
 Status run_quantize(Session& session, bool& cached) {
   CTK_CHECK(choose_schemes(session));
   const bool has_file = !session.config.quantize->assignment.empty();
-  if (session.config.quantize->scheme || has_file) session.finalists.clear();
+  if (session.config.quantize->has_schemes()) session.finalists.clear();
   if (session.finalists.empty())
     session.finalists.push_back(
         {session.schemes, session.reasons, has_file ? "the assignment asked for" : "the scheme asked for", {}, {}});

@@ -119,8 +119,7 @@ Status require_reachable(Session& session, bool with_times, const std::string& o
   const BudgetConfig& budget = config.budget;
   if (!config.search) {
     CTK_CHECK(require_reachable_size(session));
-    if (config.quantize && (config.quantize->scheme || !config.quantize->assignment.empty()))
-      return require_assigned(session);
+    if (config.quantize && config.quantize->has_schemes()) return require_assigned(session);
     return {};
   }
   const bool has_phase = budget.latency_decode || budget.latency_prefill;

@@ -149,11 +149,9 @@ Status fill_borders(const Session& session, const UniformRun& reference, Table& 
     runtime::CpuExecutor* const turn[] = {mixed.run.executor.get(), reference.executor.get()};
     CTK_TRY(const auto whole, runtime::measure_interleaved(turn, {0.1, 10, 1000, 2}));
     CTK_TRY(const auto steps, runtime::measure_steps(turn, {0.1, 10, 1000, 2}));
-    double sum = 0;
-    for (const runtime::StepTime& step : steps[0]) sum += step.median_us;
     // The rate at which the table's times were taken, and clocks between steps given back, as for layers.
     const double drift = whole[1].median_us > 0 ? table.float_us / whole[1].median_us : 1.0;
-    const double share = drift * (sum > 0 ? whole[0].median_us / sum : 1.0);
+    const double share = drift * clock_share(whole[0].median_us, steps[0]);
     std::vector<double> us;
     for (const runtime::StepTime& step : steps[0]) us.push_back(share * step.median_us);
     for (const Border& border :

@@ -90,12 +90,11 @@ Result<Built> build(const Session& session, const Table& table, const UniformRun
   CTK_TRY(const auto steps, runtime::measure_steps(turn, {0.2, 20, 2000, 5}));
   const double drift = whole[1].median_us > 0 ? table.float_us / whole[1].median_us : 1.0;
   built.whole_us = whole[0].median_us * drift;
-  double sum = 0, other = 0;
+  double other = 0;
   for (const runtime::StepTime& step : steps[0]) {
-    sum += step.median_us;
     if (!step.node.is_valid() || !graph::layer_of(graph, step.node)) other += step.median_us;
   }
-  built.latency_us += sum > 0 ? other / sum * built.whole_us : 0;
+  built.latency_us += clock_share(built.whole_us, steps[0]) * other;
   return built;
 }
 

@@ -12,6 +12,7 @@
 #include <set>
 
 #include "compress/interrupt.h"
+#include "compress/sensitivity/metrics.h"
 #include "graph/layer.h"
 
 namespace ctk::pipeline::search_table {
@@ -126,14 +127,8 @@ Result<double> PairMeter::loss_of(const Group& a, const QuantScheme& scheme_a, c
   if (b != nullptr) {
     for (const std::string& layer : b->layers) schemes[layer] = scheme_b;
   }
-  const data::Split& split = *session_.splits.score;
-  if (!reference_) {
-    CTK_TRY(reference_, collect_outputs(session_.model.graph, split, session_.output + "/.cache"));
-  }
-  graph::Graph changed = session_.model.graph.clone();
-  CTK_CHECK(quantization::apply_schemes(changed, schemes, session_.ranges, session_.plain_options()));
-  CTK_TRY(const Evaluation found, evaluate(changed, split, "", &*reference_));
-  return found.kl.value;
+  CTK_TRY(const data::MetricValue kl, kl_of(session_, schemes, reference_));
+  return kl.value;
 }
 
 struct PairMeter::Ranked {

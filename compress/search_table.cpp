@@ -231,6 +231,12 @@ void fill_peak(std::span<const UniformRun> runs, Table& table) {
   }
 }
 
+double clock_share(double whole_us, std::span<const runtime::StepTime> steps) {
+  double sum = 0;
+  for (const runtime::StepTime& step : steps) sum += step.median_us;
+  return sum > 0 ? whole_us / sum : 1.0;
+}
+
 Status fill_times(std::span<const UniformRun> runs, Table& table) {
   std::vector<runtime::CpuExecutor*> turn;
   for (const UniformRun& run : runs) turn.push_back(run.executor.get());
@@ -241,17 +247,15 @@ Status fill_times(std::span<const UniformRun> runs, Table& table) {
   for (std::size_t s = 0; s < runs.size(); ++s) {
     const Graph& graph = *runs[s].graph;
     const std::string scheme = to_string(runs[s].scheme);
-    double sum = 0, other = 0;
+    double other = 0;
     for (const runtime::StepTime& step : steps[s]) {
       const bool is_layer = step.node.is_valid() && graph::layer_of(graph, step.node).has_value();
-      sum += step.median_us;
       if (is_layer)
         table.latency_us[{graph.address(step.node), scheme}] += step.median_us;
       else
         other += step.median_us;
     }
-    // Timing each step adds the clock's own time; whole runs say how much, and every step gives back its share.
-    const double share = sum > 0 ? whole[s].median_us / sum : 1.0;
+    const double share = clock_share(whole[s].median_us, steps[s]);
     for (auto& [key, us] : table.latency_us) {
       if (key.second == scheme) us *= share;
     }

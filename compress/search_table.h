@@ -10,6 +10,7 @@
 #include "compress/session.h"
 #include "runtime/cpu_executor.h"
 #include "runtime/generate.h"
+#include "runtime/measure.h"
 
 namespace ctk::pipeline::search_table {
 
@@ -89,6 +90,8 @@ Result<std::vector<UniformRun>> uniform_runs(const Session& session, const std::
                                              const std::map<std::string, calibrate::Range>& ranges, Running running);
 // Memory of a network as it runs, a layer and scheme at a time.
 void fill_peak(std::span<const UniformRun> runs, Table& table);
+// Timing each step adds the clock's own time; whole runs say how much. The factor by which every step gives it back.
+double clock_share(double whole_us, std::span<const runtime::StepTime> steps);
 // Times, measured now. Errors: those of running.
 Status fill_times(std::span<const UniformRun> runs, Table& table);
 

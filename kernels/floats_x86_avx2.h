@@ -22,6 +22,42 @@ namespace {
 #endif
 }
 
+// All bits of the first `count` lanes, for masked loads and stores.
+inline __m256i mask_of(std::size_t count) {
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+
+// The same eight in double.
+struct Doubles {
+  __m256d low, high;
+};
+
+inline Doubles doubles_of(__m256 x) {
+  return {_mm256_cvtps_pd(_mm256_castps256_ps128(x)), _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1))};
+}
+
+inline Doubles add(const Doubles& a, const Doubles& b) {
+  return {_mm256_add_pd(a.low, b.low), _mm256_add_pd(a.high, b.high)};
+}
+
+inline void store(double* to, const Doubles& values) {
+  _mm256_storeu_pd(to, values.low);
+  _mm256_storeu_pd(to + 4, values.high);
+}
+
+// Sum of eight lanes, the first one first.
+inline double in_order(const double* lanes) {
+  double sum = 0.0;
+  for (int i = 0; i < 8; ++i) sum += lanes[i];
+  return sum;
+}
+
+inline double in_order(const Doubles& values) {
+  double lanes[8];
+  store(lanes, values);
+  return in_order(lanes);
+}
+
 inline __m256 load_at_most_8(const float* from, std::size_t count) {
   if (count >= 8) return _mm256_loadu_ps(from);
   alignas(32) float buffer[8] = {};

@@ -7,14 +7,13 @@
 #include <vector>
 
 #include "calibrate/reverse/rules.h"
+#include "core/lane_sums.h"
 #include "core/parallel.h"
 #include "graph/ops/heads.h"
-#include "graph/ops/lane_sums.h"
 
 namespace ctk::calibrate {
 namespace {
 
-using graph::dot;
 using graph::Heads;
 
 void add_scaled(float factor, const float* from, std::size_t count, float* to) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compress/evaluate.h"
+#include "compress/network_stage.h"
 #include "data/metric.h"
 #include "runtime/measure.h"
 
@@ -18,15 +19,6 @@ void add_answers(const Tensor& output, std::vector<std::int64_t>& answers) {
   const auto classes = static_cast<std::size_t>(output.shape().back());
   for (std::size_t at = 0; at + classes <= values.size(); at += classes)
     answers.push_back(static_cast<std::int64_t>(data::arg_max(values.subspan(at, classes))));
-}
-
-Result<std::vector<Tensor>> one_sample(const pipeline::Session& session) {
-  const auto splits = session.splits.all();
-  const Graph& graph = session.model.graph;
-  if (splits.empty()) return pipeline::noise_inputs(graph, pipeline::batch_shapes(session.model, 1), "early_exit");
-  const std::size_t count = std::min(splits[0]->count(), pipeline::fixed_batch(graph, 1));
-  CTK_TRY(data::Batch batch, splits[0]->read(0, count));
-  return std::move(batch.inputs);
 }
 
 }  // namespace
@@ -93,7 +85,11 @@ Result<std::vector<StageCost>> stage_costs(const pipeline::Session& session, con
     costs.push_back({static_cast<double>(pipeline::total_macs(part)), 0});
   }
   if (whole == nullptr) return costs;
-  CTK_TRY(const std::vector<Tensor> sample, one_sample(session));
+  CTK_TRY(std::vector<Tensor> sample, pipeline::first_sample(session, session.model.graph));
+  if (sample.empty()) {
+    CTK_TRY(sample,
+            pipeline::noise_inputs(session.model.graph, pipeline::batch_shapes(session.model, 1), "early_exit"));
+  }
   std::map<std::string, Tensor> known;
   for (std::size_t i = 0; i < sample.size(); ++i) known[whole->value(whole->inputs()[i]).name] = sample[i];
   std::vector<const Graph*> graphs;

@@ -174,6 +174,7 @@ Status run_early_exit(Session& session, bool& cached) {
   const EarlyExitKeys keys = early_exit_keys(session.config);
   GateConfig gate;
   gate.metric_drop = keys.max_drop;
+  gate.key = "max_drop";
   gate.continues = keys.continues;
   std::string notes;
   const std::vector<std::string> depends{session.config.fingerprint_of({"seed"})};

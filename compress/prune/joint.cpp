@@ -9,10 +9,10 @@
 #include <set>
 #include <utility>
 
-#include "compress/evaluate.h"
 #include "compress/interrupt.h"
 #include "compress/network_stage.h"
 #include "compress/search_table.h"
+#include "compress/sensitivity/metrics.h"
 #include "compress/size.h"
 #include "compress/summary.h"
 #include "graph/layer.h"
@@ -23,6 +23,7 @@ namespace {
 
 using graph::Graph;
 using pipeline::Session;
+using pipeline::search_table::Group;
 using pipeline::search_table::Table;
 
 constexpr std::size_t kMostLevels = 6;                                          // widths of a group
@@ -84,32 +85,16 @@ Result<Table> table_of(Session& session, Graph cut, double& whole_us) {
   return table;
 }
 
-// KL of the outputs with one group of layers alone on a scheme, over the score split.
-class Scorer {
- public:
-  static Result<Scorer> open(const Session& session) {
-    Scorer scorer(session);
-    CTK_TRY(scorer.reference_,
-            pipeline::collect_outputs(session.model.graph, *session.splits.score, session.output + "/.cache"));
-    return scorer;
-  }
-  Result<double> score(const pipeline::search_table::Group& group, const QuantScheme& scheme) const {
-    if (scheme == QuantScheme{}) return 0.0;
-    CTK_CHECK(check_interrupt());
-    quantization::SchemeMap schemes;
-    for (const std::string& layer : group.layers) schemes[layer] = scheme;
-    Graph graph = session_->model.graph.clone();
-    CTK_TRY(const auto applied,
-            quantization::apply_schemes(graph, schemes, session_->ranges, session_->plain_options()));
-    CTK_TRY(const auto result, pipeline::evaluate(graph, *session_->splits.score, "", &*reference_));
-    return std::max(0.0, result.kl.value);
-  }
-
- private:
-  explicit Scorer(const Session& session) : session_(&session) {}
-  const Session* session_;
-  std::optional<pipeline::OutputCache> reference_;
-};
+// KL of the outputs with one group of layers alone on a scheme.
+Result<double> loss_of(const Session& session, const Group& group, const QuantScheme& scheme,
+                       std::optional<pipeline::OutputCache>& reference) {
+  if (scheme == QuantScheme{}) return 0.0;
+  CTK_CHECK(check_interrupt());
+  quantization::SchemeMap schemes;
+  for (const std::string& layer : group.layers) schemes[layer] = scheme;
+  CTK_TRY(const data::MetricValue kl, pipeline::kl_of(session, schemes, reference));
+  return std::max(0.0, kl.value);
+}
 
 // A few widths of each group whose layers no group before it touches; groups of few layers come first, since channels
 // that run through the whole network would leave no other.
@@ -126,8 +111,7 @@ std::vector<std::vector<CurvePoint>> levels_of(const WidthTask& task, const Curv
     if (!task.is_wanted[g] || curves[g].size() < 2) continue;
     if (std::ranges::any_of(layers[g], [&](const std::string& layer) { return taken.contains(layer); })) continue;
     taken.insert(layers[g].begin(), layers[g].end());
-    const std::size_t count = std::min(kMostLevels, curves[g].size());
-    for (std::size_t i = 1; i < count; ++i) points.push_back(curves[g][i * (curves[g].size() - 1) / (count - 1)]);
+    points = spread(curves[g], kMostLevels);
   }
   return levels;
 }
@@ -141,14 +125,15 @@ Widths widths_at(const std::vector<std::vector<CurvePoint>>& levels, const std::
 Result<JointProgramme> programme_of(Session& session, const WidthTask& task,
                                     std::vector<std::vector<CurvePoint>> levels,
                                     const std::vector<std::set<std::string>>& layers) {
-  const auto skipped = session.report.skipped;
-  CTK_TRY(const auto tied, pipeline::search_table::make_groups(session));
-  session.report.skipped = skipped;
+  std::vector<Table> tables;
+  double whole_us = 0;
+  CTK_TRY(Graph uncut, task.coupling.cut(removed_by(task, whole_widths(task))));
+  CTK_TRY(tables.emplace_back(), table_of(session, std::move(uncut), whole_us));
   JointProgramme programme;
   programme.levels = std::move(levels);
   // Layers with one scheme for all that lie in two groups of channels: the first of the two alone is cut.
   std::vector<std::optional<std::size_t>> group_of;
-  for (const auto& group : tied) {
+  for (const Group& group : tables[0].groups) {
     std::optional<std::size_t>& own = group_of.emplace_back();
     for (std::size_t g = 0; g < layers.size(); ++g) {
       const bool touches =
@@ -160,9 +145,7 @@ Result<JointProgramme> programme_of(Session& session, const WidthTask& task,
   }
   std::size_t count = 1;
   for (const auto& points : programme.levels) count = std::max(count, points.size());
-  std::vector<Table> tables;
-  double whole_us = 0;
-  for (std::size_t level = 0; level < count; ++level) {
+  for (std::size_t level = 1; level < count; ++level) {
     CTK_CHECK(check_interrupt());
     std::vector<std::size_t> chosen;
     for (const auto& points : programme.levels) chosen.push_back(std::min(level, points.size() - 1));
@@ -170,9 +153,9 @@ Result<JointProgramme> programme_of(Session& session, const WidthTask& task,
     CTK_TRY(Table table, table_of(session, std::move(cut), whole_us));
     tables.push_back(std::move(table));
   }
-  CTK_TRY(const Scorer scorer, Scorer::open(session));
+  std::optional<pipeline::OutputCache> reference;
   for (std::size_t i = 0; i < tables[0].groups.size(); ++i) {
-    const pipeline::search_table::Group& group = tables[0].groups[i];
+    const Group& group = tables[0].groups[i];
     JointLayer layer;
     layer.name = group.layers[0];
     layer.members = group.layers;
@@ -188,7 +171,7 @@ Result<JointProgramme> programme_of(Session& session, const WidthTask& task,
       }
     }
     for (const QuantScheme& scheme : group.choices) {
-      CTK_TRY(const double loss, scorer.score(group, scheme));
+      CTK_TRY(const double loss, loss_of(session, group, scheme, reference));
       layer.loss.push_back(loss);
       layer.schemes.push_back(to_string(scheme));
     }

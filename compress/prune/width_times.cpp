@@ -23,9 +23,7 @@ Status time_curves(const WidthTask& task, std::span<const Shape> input_shapes, C
   for (std::size_t g = 0; g < curves.size(); ++g) {
     if (curves[g].size() < 2) continue;
     CTK_CHECK(check_interrupt());
-    std::vector<CurvePoint> points;
-    const std::size_t count = std::min(kMostWidths, curves[g].size());
-    for (std::size_t i = 0; i < count; ++i) points.push_back(curves[g][i * (curves[g].size() - 1) / (count - 1)]);
+    std::vector<CurvePoint> points = spread(curves[g], kMostWidths);
     std::vector<std::unique_ptr<runtime::CpuExecutor>> cuts;
     std::vector<runtime::CpuExecutor*> turn{whole.get()};
     for (std::size_t i = 1; i < points.size(); ++i) {

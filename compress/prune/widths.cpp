@@ -188,6 +188,17 @@ Widths widened(const WidthTask& task, const Curves& curves, Widths widths) {
 
 }  // namespace
 
+bool needs_curves(std::string_view ratios) {
+  return ratios == "sensitivity" || ratios == "timed" || ratios == "joint";
+}
+
+std::vector<CurvePoint> spread(const std::vector<CurvePoint>& curve, std::size_t most) {
+  const std::size_t count = std::min(most, curve.size());
+  std::vector<CurvePoint> points;
+  for (std::size_t i = 0; i < count; ++i) points.push_back(curve[i * (curve.size() - 1) / (count - 1)]);
+  return points;
+}
+
 Result<Widths> widths_from_curves(const WidthTask& task, const Curves& curves) {
   constexpr int kMostCorrections = 24;
   search::Problem problem;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "compress/prune/importance.h"
@@ -47,6 +48,10 @@ struct CurvePoint {
   double us = 0;    // of the network so cut (width_times.h); 0: not timed
 };
 using Curves = std::vector<std::vector<CurvePoint>>;  // [groups], widest first; empty for groups that stay
+// Whether stages.prune.ratios must have them, and samples to measure them on.
+bool needs_curves(std::string_view ratios);
+// At most `most` of a curve's points, evenly, with the first and the last; both numbers at least 2.
+std::vector<CurvePoint> spread(const std::vector<CurvePoint>& curve, std::size_t most);
 // Least summed loss by the search programme; sums of multiply-adds are corrected until the cut network keeps the aim.
 Result<Widths> widths_from_curves(const WidthTask& task, const Curves& curves);
 

@@ -6,17 +6,18 @@
 #include "compress/sensitivity/score_store.h"
 
 namespace ctk::pipeline {
-namespace {
 
-Result<Score> score_one(Session& session, const Candidate& candidate, const OutputCache& reference) {
+Result<data::MetricValue> kl_of(const Session& session, const quantization::SchemeMap& schemes,
+                                std::optional<OutputCache>& reference) {
+  const data::Split& split = *session.splits.score;
+  if (!reference) {
+    CTK_TRY(reference, collect_outputs(session.model.graph, split, session.output + "/.cache"));
+  }
   graph::Graph changed = session.model.graph.clone();
-  CTK_CHECK(quantization::apply_schemes(changed, {{candidate.address, candidate.scheme}}, session.ranges,
-                                        session.plain_options()));
-  CTK_TRY(const Evaluation result, evaluate(changed, *session.splits.score, "", &reference));
-  return Score{candidate.address, to_string(candidate.scheme), result.kl.value, result.kl.standard_error};
+  CTK_CHECK(quantization::apply_schemes(changed, schemes, session.ranges, session.plain_options()));
+  CTK_TRY(const Evaluation result, evaluate(changed, split, "", &*reference));
+  return result.kl;
 }
-
-}  // namespace
 
 Result<std::vector<Score>> score_kl(const ScoreTask& task) {
   Session& session = task.session;
@@ -32,10 +33,9 @@ Result<std::vector<Score>> score_kl(const ScoreTask& task) {
     const std::size_t mine = first + static_cast<std::size_t>(ranks.rank());
     const auto score = [&]() -> Result<std::string> {
       if (mine >= open.size()) return encode({});
-      if (!reference) {
-        CTK_TRY(reference, collect_outputs(session.model.graph, *session.splits.score, session.output + "/.cache"));
-      }
-      CTK_TRY(const Score found, score_one(session, *open[mine], *reference));
+      const Candidate& candidate = *open[mine];
+      CTK_TRY(const data::MetricValue kl, kl_of(session, {{candidate.address, candidate.scheme}}, reference));
+      const Score found{candidate.address, to_string(candidate.scheme), kl.value, kl.standard_error};
       return encode({&found, 1});
     };
     CTK_TRY(const auto parts, ranks.gather_results("sensitivity", score()));

@@ -1,6 +1,7 @@
 // Sensitivity metrics: what a layer under a scheme is said to cost. The visible table, and what each row is given.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -44,6 +45,11 @@ Result<std::vector<Score>> score_hessian_mse(const ScoreTask& task);
 Result<std::vector<Score>> score_sqnr(const ScoreTask& task);
 Result<std::vector<Score>> score_cosine(const ScoreTask& task);
 Result<std::vector<Score>> score_weights(const ScoreTask& task);
+
+// KL of the outputs to those of the float network over the score split, with these layers alone coded by rounding.
+// `reference` receives the float network's outputs at the first call. Errors: those of coding and running.
+Result<data::MetricValue> kl_of(const Session& session, const quantization::SchemeMap& schemes,
+                                std::optional<OutputCache>& reference);
 
 // Mean of a sample's figures and its standard error.
 class MeanOfSamples {

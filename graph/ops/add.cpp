@@ -5,7 +5,7 @@ namespace ctk::graph {
 namespace {
 
 Status evaluate(const Node&, std::span<const TensorView> inputs, std::span<const MutableTensorView> outputs) {
-  return evaluate_arithmetic(inputs, outputs, AddValues());
+  return evaluate_binary(inputs, outputs, AddValues());
 }
 
 Result<std::vector<ValueInfo>> infer(const Node& node, std::span<const InferInput> inputs) {

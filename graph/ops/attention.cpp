@@ -13,8 +13,8 @@
 #include <cmath>
 #include <limits>
 
+#include "core/lane_sums.h"
 #include "graph/ops/heads.h"
-#include "graph/ops/lane_sums.h"
 
 namespace ctk::graph {
 namespace {

@@ -17,19 +17,7 @@ void clip(std::span<const TensorView> inputs, const MutableTensorView& out) {
 }
 
 Status evaluate(const Node&, std::span<const TensorView> inputs, std::span<const MutableTensorView> outputs) {
-  switch (outputs[0].dtype) {
-    case DType::f32:
-      clip<float>(inputs, outputs[0]);
-      return {};
-    case DType::i32:
-      clip<std::int32_t>(inputs, outputs[0]);
-      return {};
-    case DType::i64:
-      clip<std::int64_t>(inputs, outputs[0]);
-      return {};
-    default:
-      return internal_error("element type " + std::string(name_of(outputs[0].dtype)) + " passed inference");
-  }
+  return with_arithmetic(outputs[0].dtype, [&]<class T>(T) { clip<T>(inputs, outputs[0]); });
 }
 
 Result<std::vector<ValueInfo>> infer(const Node& node, std::span<const InferInput> inputs) {

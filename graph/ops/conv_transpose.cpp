@@ -8,10 +8,6 @@
 namespace ctk::graph {
 namespace {
 
-std::span<const std::int64_t> kernel_of(const Shape& weight) {
-  return std::span(weight).subspan(2);
-}
-
 Status check_channels(const Node& node, std::span<const InferInput> inputs) {
   const Shape& x = inputs[0].info.shape;
   const Shape& w = inputs[1].info.shape;
@@ -26,12 +22,7 @@ Status check_channels(const Node& node, std::span<const InferInput> inputs) {
     return input_error("group: expected a divisor of the " + std::to_string(x[1]) + " input channels, found " +
                        std::to_string(group) + ". Check the weight's shape.");
   }
-  const auto kernel_shape = ints_of(node, "kernel_shape");
-  const auto kernel = kernel_of(w);
-  if (!kernel_shape.empty() && !std::equal(kernel_shape.begin(), kernel_shape.end(), kernel.begin(), kernel.end())) {
-    return input_error("kernel_shape: expected the spatial sizes of weight shape " + to_string(w) + ", found " +
-                       to_string(Shape(kernel_shape.begin(), kernel_shape.end())) + ". Correct the attribute.");
-  }
+  CTK_CHECK(expect_kernel_shape(node, w));
   CTK_CHECK(element_count({w[1], group}));
   if (is_present(inputs, 2)) CTK_CHECK(expect_shape("B", inputs[2].info.shape, {w[1] * group}));
   return {};

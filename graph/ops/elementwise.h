@@ -138,22 +138,39 @@ struct MultiplyValues {
 // Types that shape arithmetic needs besides f32.
 inline constexpr std::initializer_list<DType> kArithmeticTypes = {DType::f32, DType::i32, DType::i64};
 
-// Runs f over the arithmetic type of the output. Errors: internal (a type infer() has refused).
+// Calls f with a zero of `dtype`, an arithmetic type. Errors: internal (a type infer() has refused).
 template <class F>
-Status evaluate_arithmetic(std::span<const TensorView> inputs, std::span<const MutableTensorView> outputs, F f) {
-  switch (outputs[0].dtype) {
+Status with_arithmetic(DType dtype, F f) {
+  switch (dtype) {
     case DType::f32:
-      map_binary<float, float>(inputs[0], inputs[1], outputs[0], f);
+      f(float{});
       return {};
     case DType::i32:
-      map_binary<std::int32_t, std::int32_t>(inputs[0], inputs[1], outputs[0], f);
+      f(std::int32_t{});
       return {};
     case DType::i64:
-      map_binary<std::int64_t, std::int64_t>(inputs[0], inputs[1], outputs[0], f);
+      f(std::int64_t{});
       return {};
     default:
-      return internal_error("element type " + std::string(name_of(outputs[0].dtype)) + " passed inference");
+      return internal_error("element type " + std::string(name_of(dtype)) + " passed inference");
   }
+}
+
+// out = f(in), f(a, b), or f of the result so far and the next input; in the arithmetic type of the output.
+template <class F>
+Status evaluate_unary(std::span<const TensorView> inputs, std::span<const MutableTensorView> outputs, F f) {
+  return with_arithmetic(outputs[0].dtype, [&]<class T>(T) { map_unary<T, T>(inputs[0], outputs[0], f); });
+}
+template <class F>
+Status evaluate_binary(std::span<const TensorView> inputs, std::span<const MutableTensorView> outputs, F f) {
+  return with_arithmetic(outputs[0].dtype, [&]<class T>(T) { map_binary<T, T>(inputs[0], inputs[1], outputs[0], f); });
+}
+template <class F>
+Status evaluate_variadic(std::span<const TensorView> inputs, std::span<const MutableTensorView> outputs, F f) {
+  return with_arithmetic(outputs[0].dtype, [&]<class T>(T) {
+    combine_in_place<T>(outputs[0], inputs[0], [](T, T x) { return x; });
+    for (const TensorView& input : inputs.subspan(1)) combine_in_place<T>(outputs[0], input, f);
+  });
 }
 
 // Shape rule of f(x): one input of one of `allowed`, output alike.

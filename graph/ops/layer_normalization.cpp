@@ -1,9 +1,9 @@
 // LayerNormalization: Y = (X - mean) / sqrt(variance + epsilon) * Scale + B over the dimensions from `axis` on.
 // In:  X, Scale and B (optional) broadcast to X; all f32.
 // Out: Y like X; Mean and InvStdDev (optional) like X with the normalized dimensions 1.
-// Mean and variance (of the deviations, a second pass) are summed in double, as graph/ops/lane_sums.h has it.
+// Mean and variance (of the deviations, a second pass) are summed in double, as core/lane_sums.h has it.
+#include "core/lane_sums.h"
 #include "graph/ops/elementwise.h"
-#include "graph/ops/lane_sums.h"
 
 namespace ctk::graph {
 namespace {

@@ -3,6 +3,8 @@
 
 #include <cstddef>
 
+#include "core/lane_sums.h"
+
 namespace ctk::graph {
 
 // Element (m, k) of A lies at a[m * row_stride + k * column_stride].
@@ -31,14 +33,12 @@ inline void multiply(std::size_t rows, std::size_t columns, std::size_t depth, c
     }
     for (std::size_t n = 0; n < columns; ++n) {
       const float* b_row = b + n * depth;
-      float lanes[kLanes] = {};
-      std::size_t k = 0;
       if (a.column_stride == 1) {
-        for (; k + kLanes <= depth; k += kLanes) {
-          for (std::size_t lane = 0; lane < kLanes; ++lane) lanes[lane] += a_row[k + lane] * b_row[k + lane];
-        }
+        out_row[n] = dot(a_row, b_row, depth);
+        continue;
       }
-      for (; k < depth; ++k) lanes[k % kLanes] += a_row[k * a.column_stride] * b_row[k];
+      float lanes[kLanes] = {};
+      for (std::size_t k = 0; k < depth; ++k) lanes[k % kLanes] += a_row[k * a.column_stride] * b_row[k];
       float sum = 0.0f;
       for (float lane : lanes) sum += lane;
       out_row[n] = sum;

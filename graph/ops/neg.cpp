@@ -5,22 +5,12 @@ namespace ctk::graph {
 namespace {
 
 Status evaluate(const Node&, std::span<const TensorView> inputs, std::span<const MutableTensorView> outputs) {
-  switch (outputs[0].dtype) {
-    case DType::f32:
-      map_unary<float, float>(inputs[0], outputs[0], [](float x) { return -x; });
-      break;
-    case DType::i32:
-      map_unary<std::int32_t, std::int32_t>(inputs[0], outputs[0],
-                                            [](auto x) { return SubtractValues()(decltype(x){0}, x); });
-      break;
-    case DType::i64:
-      map_unary<std::int64_t, std::int64_t>(inputs[0], outputs[0],
-                                            [](auto x) { return SubtractValues()(decltype(x){0}, x); });
-      break;
-    default:
-      return internal_error("element type " + std::string(name_of(outputs[0].dtype)) + " passed inference");
-  }
-  return {};
+  return evaluate_unary(inputs, outputs, [](auto x) {
+    if constexpr (std::is_floating_point_v<decltype(x)>)
+      return -x;
+    else
+      return SubtractValues()(decltype(x){0}, x);
+  });
 }
 
 Result<std::vector<ValueInfo>> infer(const Node& node, std::span<const InferInput> inputs) {

@@ -30,19 +30,7 @@ void evaluate_as(std::span<const TensorView> inputs, const MutableTensorView& ou
 }
 
 Status evaluate(const Node&, std::span<const TensorView> inputs, std::span<const MutableTensorView> outputs) {
-  switch (inputs[1].dtype) {
-    case DType::f32:
-      evaluate_as<float>(inputs, outputs[0]);
-      return {};
-    case DType::i32:
-      evaluate_as<std::int32_t>(inputs, outputs[0]);
-      return {};
-    case DType::i64:
-      evaluate_as<std::int64_t>(inputs, outputs[0]);
-      return {};
-    default:
-      return internal_error("element type " + std::string(name_of(inputs[1].dtype)) + " passed inference");
-  }
+  return with_arithmetic(inputs[1].dtype, [&]<class E>(E) { evaluate_as<E>(inputs, outputs[0]); });
 }
 
 Result<std::vector<ValueInfo>> infer(const Node& node, std::span<const InferInput> inputs) {

@@ -1,11 +1,11 @@
 // RMSNormalization: Y = X / sqrt(mean of X^2 + epsilon) * Scale, the mean taken over the dimensions from `axis` on.
 // In:  X, and scale broadcast to X; all f32.
 // Out: Y like X.
-// Squares are summed in double, in eight interleaved partial sums (position mod 8) added in order.
+// Squares are summed in double, as core/lane_sums.h has it.
 #include <cmath>
 
+#include "core/lane_sums.h"
 #include "graph/ops/elementwise.h"
-#include "graph/ops/lane_sums.h"
 
 namespace ctk::graph {
 namespace {

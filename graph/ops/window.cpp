@@ -87,6 +87,14 @@ Status distribute_pads(WindowDim& dim, std::int64_t total, bool is_upper) {
 
 }  // namespace
 
+Status expect_kernel_shape(const Node& node, const Shape& weight) {
+  const auto kernel_shape = ints_of(node, "kernel_shape");
+  const auto kernel = kernel_of(weight);
+  if (kernel_shape.empty() || std::ranges::equal(kernel_shape, kernel)) return {};
+  return input_error("kernel_shape: expected the spatial sizes of weight shape " + to_string(weight) + ", found " +
+                     to_string(Shape(kernel_shape.begin(), kernel_shape.end())) + ". Correct the attribute.");
+}
+
 Result<Window> window_of(const Node& node, std::span<const std::int64_t> input,
                          std::span<const std::int64_t> kernel_spatial) {
   CTK_TRY(Window window, base_window(node, input, kernel_spatial));

@@ -32,6 +32,13 @@ struct Window {
   std::array<WindowDim, kMaxSpatialRank> dims;
 };
 
+// The kernel's spatial sizes of a weight of Conv or ConvTranspose: [.., .., spatial...].
+inline std::span<const std::int64_t> kernel_of(const Shape& weight) {
+  return std::span(weight).subspan(2);
+}
+// Attribute kernel_shape, where there is one, says what the weight does. Errors: input.
+Status expect_kernel_shape(const Node& node, const Shape& weight);
+
 // Window of a Conv, MaxPool or AveragePool. `input` is [N, C, spatial...], `kernel_spatial` the kernel's spatial sizes.
 // Output position o reads inputs o * stride - pad_begin + k * dilation for k < kernel. With ceil_mode a last window
 // that would start in the end padding is dropped. A pool whose window is too large by less than a stride gets the one

@@ -3,8 +3,6 @@
 
 #if defined(__x86_64__)
 
-#include <immintrin.h>
-
 #include <cstdint>
 
 namespace ctk::kernels {
@@ -16,13 +14,10 @@ constexpr std::int64_t kLanes = 8;
 }  // namespace ctk::kernels
 
 #include "kernels/depthwise_fp32/walk.h"
+#include "kernels/floats_x86_avx2.h"
 
 namespace ctk::kernels {
 namespace {
-
-inline __m256i mask_of(std::int64_t count) {
-  return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
-}
 
 inline __m256 load(const float* from, bool is_whole, __m256i mask) {
   return is_whole ? _mm256_loadu_ps(from) : _mm256_maskload_ps(from, mask);
@@ -61,7 +56,7 @@ void run_pixel(const Step& t, const float* weights, const float* const* taps, st
   }
   for (; c < t.channels; c += kLanes) {
     const bool is_whole = c + kLanes <= t.channels;
-    const __m256i mask = mask_of(t.channels - c);
+    const __m256i mask = mask_of(static_cast<std::size_t>(t.channels - c));
     __m256 sum = t.bias != nullptr ? load(t.bias + c, is_whole, mask) : _mm256_setzero_ps();
     for (std::int64_t tap = 0; tap < tap_count; ++tap) {
       sum = _mm256_fmadd_ps(load(taps[tap] + c, is_whole, mask), _mm256_loadu_ps(weights + tap * pitch + c), sum);
@@ -76,7 +71,7 @@ void run_inside(const Step& t, const float* weights, const float* x, std::int64_
   const std::int64_t pitch = rounded(t.channels);
   for (std::int64_t c = 0; c < t.channels; c += kLanes) {
     const bool is_whole = c + kLanes <= t.channels;
-    const __m256i mask = mask_of(t.channels - c);
+    const __m256i mask = mask_of(static_cast<std::size_t>(t.channels - c));
     __m256 sum[P];
     const __m256 bias = t.bias != nullptr ? load(t.bias + c, is_whole, mask) : _mm256_setzero_ps();
     for (int p = 0; p < P; ++p) sum[p] = bias;

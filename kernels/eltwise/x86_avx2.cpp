@@ -3,9 +3,9 @@
 
 #if defined(__x86_64__)
 
-#include <immintrin.h>
-
 #include <cstring>
+
+#include "kernels/floats_x86_avx2.h"
 
 namespace ctk::kernels {
 namespace {
@@ -92,10 +92,6 @@ void mul_u8(const MulU8& r, const std::uint8_t* a, const std::uint8_t* b, std::u
   const Multiply rule{limits_of(r.zero_point, r.low, r.high), _mm256_set1_epi32(r.a_zero), _mm256_set1_epi32(r.b_zero),
                       _mm256_set1_ps(r.ratio)};
   for_codes(rule, a, b, y, count);
-}
-
-inline __m256i mask_of(std::size_t count) {
-  return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
 
 // The limit first: a NaN stays a NaN.

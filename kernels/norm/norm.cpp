@@ -4,33 +4,22 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/lane_sums.h"
 #include "core/parallel.h"
 
 namespace ctk::kernels {
 namespace {
 
-constexpr std::size_t kLanes = 8, kGrainElements = 4096;
-
-template <class F>
-double lane_sum(const float* x, std::size_t count, const F& f) {
-  double lanes[kLanes] = {};
-  for (std::size_t i = 0; i < count; ++i) lanes[i % kLanes] += f(static_cast<double>(x[i]));
-  double sum = 0.0;
-  for (const double lane : lanes) sum += lane;
-  return sum;
-}
+constexpr std::size_t kGrainElements = 4096;
 
 void rms(const Norm& n, const float* x, float* y) {
-  const double mean = lane_sum(x, n.count, [](double v) { return v * v; }) / static_cast<double>(n.count);
+  const double mean = sum_of_squares(x, n.count) / static_cast<double>(n.count);
   const auto inverse = static_cast<float>(1.0 / std::sqrt(mean + n.epsilon));
   for (std::size_t i = 0; i < n.count; ++i) y[i] = x[i] * inverse * n.scale[i];
 }
 
 void layer(const Norm& n, const float* x, float* y) {
-  const auto size = static_cast<double>(n.count);
-  const double mean = lane_sum(x, n.count, [](double v) { return v; }) / size;
-  const double squares = lane_sum(x, n.count, [mean](double v) { return (v - mean) * (v - mean); });
-  const double inverse = 1.0 / std::sqrt(squares / size + n.epsilon);
+  const auto [mean, inverse] = row_statistics(x, n.count, n.epsilon);
   for (std::size_t i = 0; i < n.count; ++i) {
     const float scaled = static_cast<float>((static_cast<double>(x[i]) - mean) * inverse) * n.scale[i];
     y[i] = n.shift != nullptr ? scaled + n.shift[i] : scaled;

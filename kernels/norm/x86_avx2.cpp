@@ -10,23 +10,6 @@
 namespace ctk::kernels {
 namespace {
 
-struct Doubles {
-  __m256d low, high;
-};
-
-inline Doubles doubles_of(__m256 x) {
-  return {_mm256_cvtps_pd(_mm256_castps256_ps128(x)), _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1))};
-}
-
-inline double in_order(const Doubles& sums) {
-  double lanes[8];
-  _mm256_storeu_pd(lanes, sums.low);
-  _mm256_storeu_pd(lanes + 4, sums.high);
-  double sum = 0.0;
-  for (int i = 0; i < 8; ++i) sum += lanes[i];
-  return sum;
-}
-
 // Of x, (x - mean)^2 or x^2; lanes behind the row's end add nothing.
 enum class Of { itself, square };
 template <Of of>
@@ -42,20 +25,16 @@ inline double sum_of(const float* x, std::size_t count, double mean) {
       v.low = _mm256_mul_pd(v.low, v.low);
       v.high = _mm256_mul_pd(v.high, v.high);
     }
-    sums.low = _mm256_add_pd(sums.low, v.low);
-    sums.high = _mm256_add_pd(sums.high, v.high);
+    sums = add(sums, v);
   }
   if (i == count) return in_order(sums);
   double lanes[8];
-  _mm256_storeu_pd(lanes, sums.low);
-  _mm256_storeu_pd(lanes + 4, sums.high);
+  store(lanes, sums);
   for (int lane = 0; i < count; ++i, ++lane) {
     const double v = of == Of::square ? static_cast<double>(x[i]) - mean : static_cast<double>(x[i]);
     lanes[lane] += of == Of::square ? v * v : v;
   }
-  double sum = 0.0;
-  for (int lane = 0; lane < 8; ++lane) sum += lanes[lane];
-  return sum;
+  return in_order(lanes);
 }
 
 void rms(const Norm& n, const float* x, float* y) {

@@ -5,24 +5,19 @@
 #include <limits>
 
 #include "core/exp_negative.h"
+#include "core/lane_sums.h"
 #include "core/parallel.h"
 
 namespace ctk::kernels {
 namespace {
 
-constexpr std::size_t kLanes = 8, kGrainElements = 2048;
+constexpr std::size_t kGrainElements = 2048;
 
 void run(const float* x, float* y, std::size_t count) {
   float largest = -std::numeric_limits<float>::infinity();
   for (std::size_t i = 0; i < count; ++i) largest = x[i] > largest ? x[i] : largest;
-  double lanes[kLanes] = {};
-  for (std::size_t i = 0; i < count; ++i) {
-    y[i] = exp_negative(x[i] - largest);
-    lanes[i % kLanes] += static_cast<double>(y[i]);
-  }
-  double sum = 0.0;
-  for (const double lane : lanes) sum += lane;
-  const auto factor = static_cast<float>(1.0 / sum);
+  for (std::size_t i = 0; i < count; ++i) y[i] = exp_negative(x[i] - largest);
+  const auto factor = static_cast<float>(1.0 / lane_sum(y, count, [](double v) { return v; }));
   for (std::size_t i = 0; i < count; ++i) y[i] *= factor;
 }
 

@@ -29,10 +29,6 @@ inline __m256 exp_negative(__m256 of) {
   return _mm256_andnot_ps(far, _mm256_mul_ps(p, _mm256_castsi256_ps(power)));
 }
 
-inline __m256i mask_of(std::size_t count) {
-  return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
-}
-
 // -infinity where the mask has none.
 inline __m256 load(const float* x, __m256i mask) {
   const __m256 none = _mm256_set1_ps(-__builtin_inff());
@@ -51,7 +47,7 @@ void run(const float* x, float* y, std::size_t count) {
   float most = lanes[0];
   for (int i = 1; i < 8; ++i) most = lanes[i] > most ? lanes[i] : most;
   const __m256 m = _mm256_set1_ps(most);
-  __m256d low = _mm256_setzero_pd(), high = low;
+  Doubles sums{_mm256_setzero_pd(), _mm256_setzero_pd()};
   for (std::size_t i = 0; i < count; i += 8) {
     const bool is_whole = i < whole;
     __m256 e = exp_negative(_mm256_sub_ps(is_whole ? _mm256_loadu_ps(x + i) : load(x + i, mask), m));
@@ -61,15 +57,9 @@ void run(const float* x, float* y, std::size_t count) {
       e = _mm256_and_ps(e, _mm256_castsi256_ps(mask));
       _mm256_maskstore_ps(y + i, mask, e);
     }
-    low = _mm256_add_pd(low, _mm256_cvtps_pd(_mm256_castps256_ps128(e)));
-    high = _mm256_add_pd(high, _mm256_cvtps_pd(_mm256_extractf128_ps(e, 1)));
+    sums = add(sums, doubles_of(e));
   }
-  double parts[8];
-  _mm256_storeu_pd(parts, low);
-  _mm256_storeu_pd(parts + 4, high);
-  double sum = 0.0;
-  for (int i = 0; i < 8; ++i) sum += parts[i];
-  const auto factor = static_cast<float>(1.0 / sum);
+  const auto factor = static_cast<float>(1.0 / in_order(sums));
   const __m256 f = _mm256_set1_ps(factor);
   for (std::size_t i = 0; i < whole; i += 8) _mm256_storeu_ps(y + i, _mm256_mul_ps(_mm256_loadu_ps(y + i), f));
   for (std::size_t i = whole; i < count; ++i) y[i] *= factor;

@@ -275,6 +275,14 @@ TEST(ConfigSchema, EveryStageIsASectionOfTheTable) {
   }
 }
 
+TEST(ConfigSchema, StagesThatChangeTheNetworkAreThoseBeforeCalibrate) {
+  bool is_before = true;
+  for (const NameRow& stage : names(NameKind::stage)) {
+    is_before = is_before && stage.name != "calibrate";
+    EXPECT_EQ(changes_network(stage.name), is_before) << stage.name;
+  }
+}
+
 TEST(ConfigSchema, EverySchemeRowParsesAndSaysWhatItNeeds) {
   for (const NameRow& row : names(NameKind::scheme)) {
     const auto scheme = parse_scheme(row.name);

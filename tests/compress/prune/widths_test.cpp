@@ -213,6 +213,19 @@ TEST(Importance, FactorsOfNormalizationsRankTheirChannels) {
   EXPECT_EQ(ranking_of(*scores)[0], (std::vector<std::size_t>{2, 0, 1}));
 }
 
+TEST(Curves, ASpreadKeepsBothEndsAndIsEven) {
+  std::vector<CurvePoint> curve;
+  for (std::size_t width = 9; width > 0; --width) curve.push_back({width, static_cast<double>(9 - width)});
+  const auto widths = [&](std::size_t most) {
+    Widths found;
+    for (const CurvePoint& point : spread(curve, most)) found.push_back(point.width);
+    return found;
+  };
+  EXPECT_EQ(widths(2), (Widths{9, 1}));
+  EXPECT_EQ(widths(4), (Widths{9, 7, 4, 1}));  // places 0, 8/3, 16/3 and 8, rounded down
+  EXPECT_EQ(widths(20).size(), 9u);
+}
+
 TEST(Importance, ANetworkWithoutNormalizationsHasNoFactors) {
   const graph::Graph net = chain({4, 4});
   const Coupling coupling = *Coupling::find(net, {{1, 2, 1, 1}});

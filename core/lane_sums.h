@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstddef>
 
-namespace ctk::graph {
+namespace ctk {
 
 // Of f(x[i]), in double.
 template <class F>
@@ -52,4 +52,4 @@ inline float dot(const float* a, const float* b, std::size_t count) {
   return sum;
 }
 
-}  // namespace ctk::graph
+}  // namespace ctk
