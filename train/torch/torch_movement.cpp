@@ -86,6 +86,7 @@ at::Tensor pad(const OpCall& call) {
 
 at::Tensor resize(const OpCall& call) {
   at::Tensor y = call.inputs[0];
+  if (!at::isFloatingType(y.scalar_type())) return move_by_rule(call);  // nearest then: elements of any type
   const bool by_size = call.has(3) && call.inputs[3].numel() != 0;
   const at::Tensor scales = by_size || !call.has(2) ? at::Tensor() : call.inputs[2].contiguous();
   const Ints axes = call.node.attributes.get_ints("axes");
