@@ -4,8 +4,7 @@
 
 #if defined(__x86_64__)
 
-#include <immintrin.h>
-
+#include "kernels/floats_x86_avx2.h"
 #include "kernels/resize/walk.h"
 
 namespace ctk::kernels {
@@ -13,29 +12,13 @@ namespace {
 
 constexpr std::int64_t kLanes = 8;
 
-struct Doubles {
-  __m256d low = _mm256_setzero_pd(), high = _mm256_setzero_pd();
-
-  inline void add(double weight, const Doubles& of) {
-    const __m256d w = _mm256_set1_pd(weight);
-    low = _mm256_add_pd(low, _mm256_mul_pd(w, of.low));
-    high = _mm256_add_pd(high, _mm256_mul_pd(w, of.high));
-  }
-};
-
-inline Doubles doubles_of(__m256 x) {
-  Doubles d;
-  d.low = _mm256_cvtps_pd(_mm256_castps256_ps128(x));
-  d.high = _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1));
-  return d;
+inline Doubles weighted(double weight, const Doubles& of) {
+  const __m256d w = _mm256_set1_pd(weight);
+  return {_mm256_mul_pd(w, of.low), _mm256_mul_pd(w, of.high)};
 }
 
 inline __m256 floats_of(const Doubles& d) {
   return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm256_cvtpd_ps(d.low)), _mm256_cvtpd_ps(d.high), 1);
-}
-
-inline __m256i mask_of(std::int64_t count) {
-  return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
 
 // How elements are read and written: eight at once, or the first `rest`.
@@ -83,14 +66,14 @@ struct Codes {
 // Eight channels of a pixel. Numbers of taps above 0 are known to the compiler.
 template <int row_count, int column_count, bool is_rest, class Values, class T>
 inline __m256 eight(const Values& values, const Taps& rows, const Taps& columns, const T* from) {
-  Doubles sum;
+  Doubles sum{};
   for (int i = 0; i < (row_count > 0 ? row_count : rows.count); ++i) {
-    Doubles line;
+    Doubles line{};
     for (int j = 0; j < (column_count > 0 ? column_count : columns.count); ++j) {
       const T* at = from + rows.step[i] + columns.step[j];
-      line.add(columns.weight[j], doubles_of(is_rest ? values.load_rest(at) : values.load(at)));
+      line = add(line, weighted(columns.weight[j], doubles_of(is_rest ? values.load_rest(at) : values.load(at))));
     }
-    sum.add(rows.weight[i], line);
+    sum = add(sum, weighted(rows.weight[i], line));
   }
   return floats_of(sum);
 }
@@ -120,7 +103,7 @@ inline void blend(const Values& values, const Resize& r, const T* x, T* y, std::
 }
 
 void blend_f32(const Resize& r, const float* x, float* y, std::int64_t row_begin, std::int64_t row_end) {
-  blend(Floats{mask_of(r.channels % kLanes)}, r, x, y, row_begin, row_end);
+  blend(Floats{mask_of(static_cast<std::size_t>(r.channels % kLanes))}, r, x, y, row_begin, row_end);
 }
 
 void blend_u8(const Resize& r, const ResizeCodes& codes, const std::uint8_t* x, std::uint8_t* y, std::int64_t row_begin,
