@@ -1,47 +1,20 @@
 // gemm_w8a8 on AVX2: vpmaddwd on int16. The saturating vpmaddubsw has the same multiply rate once its pairs are
 // widened, so exactness costs nothing but the widening of activations, done once per block.
 //
-// Packed weights: [n / 16][k / 2][16 columns][2 k] int16; columns past n and k past the end are zero.
+// Packed weights: panels of pairs (panels.h).
 #if defined(__x86_64__)
 
 #include "kernels/gemm_w8a8/gemm_w8a8.h"
 
-#include <cstring>
-
 #include "kernels/epilogue_x86_avx2.h"
 #include "kernels/gemm_w8a8/pair_step_x86_avx2.h"
+#include "kernels/gemm_w8a8/panels.h"
 #include "kernels/winograd_w8a8/winograd_w8a8.h"
 
 namespace ctk::kernels {
 namespace {
 
-constexpr std::size_t kRows = 6, kColumns = 16, kPair = 2;
-
-std::size_t pairs_of(std::size_t k) {
-  return (k + kPair - 1) / kPair;
-}
-
-std::size_t packed_bytes(std::size_t n, std::size_t k) {
-  return (n + kColumns - 1) / kColumns * pairs_of(k) * kColumns * kPair;
-}
-
-void pack(const std::int8_t* w, std::size_t n, std::size_t k, void* packed) {
-  std::int8_t* out = static_cast<std::int8_t*>(packed);
-  for (std::size_t panel = 0; panel < n; panel += kColumns) {
-    std::size_t pair = 0;
-    for (; panel + kColumns <= n && (pair + 1) * kPair <= k; ++pair, out += kColumns * kPair) {
-      const std::int8_t* from = w + panel * k + pair * kPair;
-      for (std::size_t c = 0; c < kColumns; ++c) std::memcpy(out + c * kPair, from + c * k, kPair);
-    }
-    for (; pair < pairs_of(k); ++pair) {
-      for (std::size_t column = panel; column < panel + kColumns; ++column) {
-        for (std::size_t j = pair * kPair; j < (pair + 1) * kPair; ++j) {
-          *out++ = column < n && j < k ? w[column * k + j] : std::int8_t{0};
-        }
-      }
-    }
-  }
-}
+constexpr std::size_t kRows = 6, kPair = 2;
 
 // 16 columns of the product: what the tiles of one panel share.
 struct Panel {
@@ -142,8 +115,8 @@ constinit const GemmIntRow gemm_w8a8_6x16_x86_avx2{
     .n_step = kColumns,
     .k_step = kPair,
     .element_bytes = sizeof(std::int16_t),
-    .packed_bytes = packed_bytes,
-    .pack = pack,
+    .packed_bytes = panel_bytes<kPair>,
+    .pack = pack_panels<kPair>,
     .stage = widen,
     .run_staged = run_staged,
     .winograd = &winograd_w8a8_6x16_x86_avx2,

@@ -160,8 +160,8 @@ constinit const GemmIntRow gemm_w8a8_8x32_x86_avx512vnni{
     .n_step = kPanels * kColumns,
     .k_step = kQuad,
     .element_bytes = 1,
-    .packed_bytes = packed_bytes,
-    .pack = pack,
+    .packed_bytes = panel_bytes<kQuad>,
+    .pack = pack_panels<kQuad>,
     .stage = stage,
     .run_staged = run_staged,
     .winograd = &winograd_w8a8_6x16_x86_avx2,  // for weights that do not fit the larger tiles

@@ -104,8 +104,8 @@ constinit const GemmIntRow gemm_w8a8_6x16_x86_avxvnni{
     .n_step = kColumns,
     .k_step = kQuad,
     .element_bytes = 1,
-    .packed_bytes = packed_bytes,
-    .pack = pack,
+    .packed_bytes = panel_bytes<kQuad>,
+    .pack = pack_panels<kQuad>,
     .stage = stage,
     .run_staged = run_staged,
     .winograd = &winograd_w8a8_6x16_x86_avx2,  // for weights that do not fit the larger tiles
