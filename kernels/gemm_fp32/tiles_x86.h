@@ -23,6 +23,13 @@ constexpr std::size_t kBlockBytes = 192 * 1024;  // of A and C a row block may h
 constexpr std::size_t kWholeK = 384;             // up to here K is not cut: 24 kB of a panel
 constexpr std::size_t kPanelVectors = kPanel / kLanes;
 
+// Weights held as what they are.
+struct Whole {
+  using Stored = float;
+  static Vector widen(const float* from) { return load(from); }
+  static float narrow(float value) { return value; }
+};
+
 struct Tile {
   const float* const* a;           // run s of row r at a[r * runs + s]
   std::size_t runs;                // of a row, over all of K

@@ -1,5 +1,5 @@
 // Float products on 256 bits: tiles of up to 6 rows by 16 columns. 24 columns at the end go as 4 rows by three vectors.
-// For sources with AVX2 and FMA; internal linkage.
+// For sources with AVX2, FMA and F16C; internal linkage.
 #pragma once
 
 #include <immintrin.h>
@@ -17,6 +17,14 @@ constexpr std::size_t kMostColumns = 24;  // of a tile with more than three rows
 
 inline Vector load(const float* from) {
   return _mm256_loadu_ps(from);
+}
+inline Vector halves_at(const unsigned short* from) {
+  return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+}
+// Floats whose upper halves these are.
+inline Vector uppers_at(const unsigned short* from) {
+  const __m256i upper = _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+  return _mm256_castsi256_ps(_mm256_slli_epi32(upper, 16));
 }
 inline void store(float* to, Vector a) {
   _mm256_storeu_ps(to, a);

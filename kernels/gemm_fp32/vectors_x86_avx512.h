@@ -17,6 +17,14 @@ constexpr std::size_t kMostColumns = 64;   // of a tile
 inline Vector load(const float* from) {
   return _mm512_loadu_ps(from);
 }
+inline Vector halves_at(const unsigned short* from) {
+  return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+}
+// Floats whose upper halves these are.
+inline Vector uppers_at(const unsigned short* from) {
+  const __m512i upper = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+  return _mm512_castsi512_ps(_mm512_slli_epi32(upper, 16));
+}
 inline void store(float* to, Vector a) {
   _mm512_storeu_ps(to, a);
 }

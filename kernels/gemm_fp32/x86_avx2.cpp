@@ -6,15 +6,6 @@
 #include "kernels/gemm_fp32/vectors_x86_avx2.h"
 
 namespace ctk::kernels {
-namespace {
-
-struct Whole {
-  using Stored = float;
-  static Vector widen(const float* from) { return load(from); }
-  static float narrow(float value) { return value; }
-};
-
-}  // namespace
 
 const GemmFloatRow gemm_fp32_6x16_x86_avx2 = {
     Isa::x86_avx2, "gemm_fp32_6x16_x86_avx2", kRows, kPanel, packed_bytes<Whole>, pack<Whole>, scratch_bytes,

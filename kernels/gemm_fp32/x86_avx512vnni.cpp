@@ -6,15 +6,6 @@
 #include "kernels/gemm_fp32/vectors_x86_avx512.h"
 
 namespace ctk::kernels {
-namespace {
-
-struct Whole {
-  using Stored = float;
-  static Vector widen(const float* from) { return load(from); }
-  static float narrow(float value) { return value; }
-};
-
-}  // namespace
 
 const GemmFloatRow gemm_fp32_14x32_x86_avx512vnni = {Isa::x86_avx512vnni,
                                                      "gemm_fp32_14x32_x86_avx512vnni",
