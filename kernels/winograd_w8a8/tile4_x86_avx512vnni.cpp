@@ -12,34 +12,63 @@
 namespace ctk::kernels {
 namespace {
 
-constexpr std::size_t kTile = 4, kSide = kTile4Side, kPlaces = kSide * kSide, kLanes = 32;
+using Vector = __m512i;
+constexpr std::size_t kLanes = 32;
 constexpr std::size_t kRows = 14, kHalf = 7, kPanels = 2, kWide = kPanels * kColumns;
-constexpr std::size_t kSumsPitch = kPlaces * kWide + 16;  // an odd number of cache lines: tiles do not share sets
 
-std::size_t round_up(std::size_t value, std::size_t step) {
+inline std::size_t round_up(std::size_t value, std::size_t step) {
   return (value + step - 1) / step * step;
 }
 
 // Elements from one tile's channels to the next. Multiples of 512 bytes would fall on few cache sets.
-std::size_t v_pitch(std::size_t channels) {
+inline std::size_t v_pitch(std::size_t channels) {
   const std::size_t pitch = round_up(channels, kLanes);
   return pitch % 256 == 0 ? pitch + kLanes : pitch;
 }
 
-std::size_t v_place(std::size_t channels, std::size_t tiles) {
+inline std::size_t v_place(std::size_t channels, std::size_t tiles) {
   return round_up(tiles, kHalf) * v_pitch(channels) + kLanes;
 }
 
+inline Vector load(const void* at) {
+  return _mm512_loadu_si512(at);
+}
+inline void store(void* at, Vector a) {
+  _mm512_storeu_si512(at, a);
+}
+inline Vector sum16(Vector a, Vector b) {
+  return _mm512_add_epi16(a, b);
+}
+inline Vector difference16(Vector a, Vector b) {
+  return _mm512_sub_epi16(a, b);
+}
+template <int kBy>
+inline Vector shifted16(Vector a) {
+  return _mm512_slli_epi16(a, kBy);
+}
+inline Vector sum32(Vector a, Vector b) {
+  return _mm512_add_epi32(a, b);
+}
+inline Vector difference32(Vector a, Vector b) {
+  return _mm512_sub_epi32(a, b);
+}
+template <int kBy>
+inline Vector shifted32(Vector a) {
+  return _mm512_slli_epi32(a, kBy);
+}
+
+}  // namespace
+}  // namespace ctk::kernels
+
+#include "kernels/winograd_w8a8/tile4_x86.h"
+
+namespace ctk::kernels {
+namespace {
+
+constexpr std::size_t kSumsPitch = kPlaces * kWide + 16;  // an odd number of cache lines: tiles do not share sets
+
 std::size_t scratch_bytes(std::size_t channels, std::size_t tiles) {
   return kPlaces * v_place(channels, tiles) * sizeof(std::int16_t) + kRows * kSumsPitch * sizeof(std::int32_t);
-}
-
-std::size_t packed_bytes(std::size_t n, std::size_t channels) {
-  return winograd_packed_bytes(kPlaces, n, channels);
-}
-
-void pack(const std::int8_t* codes, std::size_t n, std::size_t channels, void* packed) {
-  winograd_pack(kTile4Weights, codes, n, channels, packed);
 }
 
 void stage(const std::uint8_t* x, std::size_t count, void* staged) {
@@ -50,63 +79,6 @@ void stage(const std::uint8_t* x, std::size_t count, void* staged) {
     _mm512_storeu_si512(out + i, _mm512_cvtepu8_epi16(codes));
   }
   for (; i < count; ++i) out[i] = x[i];
-}
-
-inline __m512i twice(__m512i x) {
-  return _mm512_slli_epi16(x, 1);
-}
-inline __m512i four_times(__m512i x) {
-  return _mm512_slli_epi16(x, 2);
-}
-inline __m512i sum(__m512i a, __m512i b) {
-  return _mm512_add_epi16(a, b);
-}
-inline __m512i difference(__m512i a, __m512i b) {
-  return _mm512_sub_epi16(a, b);
-}
-
-// out = B^T d, B^T = [4 0 -5 0 1 0; 0 -4 -4 1 1 0; 0 4 -4 -1 1 0; 0 -2 -1 2 1 0; 0 2 -1 -2 1 0; 0 4 0 -5 0 1].
-inline void transform_six(const __m512i (&d)[kSide], __m512i (&out)[kSide]) {
-  const __m512i even = difference(d[4], four_times(d[2])), odd = difference(d[3], four_times(d[1]));
-  const __m512i near = difference(d[4], d[2]), far = twice(difference(d[3], d[1]));
-  out[0] = sum(difference(four_times(d[0]), d[2]), even);
-  out[1] = sum(even, odd);
-  out[2] = difference(even, odd);
-  out[3] = sum(near, far);
-  out[4] = difference(near, far);
-  out[5] = difference(sum(d[5], four_times(difference(d[1], d[3]))), d[3]);
-}
-
-// V = B^T d B of 32 channels.
-inline void transform_input(const std::int16_t* d, std::size_t row, std::size_t pixel, std::int16_t* v,
-                            std::size_t place) {
-  __m512i columns[kSide][kSide];  // B^T d, [row][column]
-  for (std::size_t x = 0; x < kSide; ++x) {
-    __m512i in[kSide], out[kSide];
-    CTK_UNROLL
-    for (std::size_t y = 0; y < kSide; ++y) in[y] = _mm512_loadu_si512(d + y * row + x * pixel);
-    transform_six(in, out);
-    CTK_UNROLL
-    for (std::size_t y = 0; y < kSide; ++y) columns[y][x] = out[y];
-  }
-  for (std::size_t y = 0; y < kSide; ++y) {
-    __m512i out[kSide];
-    transform_six(columns[y], out);
-    CTK_UNROLL
-    for (std::size_t x = 0; x < kSide; ++x) _mm512_storeu_si512(v + (y * kSide + x) * place, out[x]);
-  }
-}
-
-void transform_inputs(const WinogradBlock& b, std::int16_t* v) {
-  const std::size_t place = v_place(b.channels, b.tile_rows * b.tile_columns), pitch = v_pitch(b.channels);
-  for (std::size_t y = 0; y < b.tile_rows; ++y) {
-    for (std::size_t x = 0; x < b.tile_columns; ++x, v += pitch) {
-      const std::int16_t* d = b.strip + kTile * (y * b.strip_row + x * b.channels);
-      for (std::size_t c = 0; c < b.channels; c += kLanes) {
-        transform_input(d + c, b.strip_row, b.channels, v + c, place);
-      }
-    }
-  }
 }
 
 // sums[i] += x . w, x: the pair at base + Scale * step in every lane. In assembly: 28 sums, two weights and x fill the
@@ -131,6 +103,18 @@ inline void add_pair(__m512i (&sums)[kPanels], const char* base, std::size_t ste
 #endif
 }
 
+// The step of one pair for seven tiles. steps: bytes to the next tile, to the third and to the fifth behind it.
+[[gnu::always_inline]] inline void add_seven(__m512i (*sums)[kPanels], const char* base, const std::size_t (&steps)[3],
+                                             const __m512i (&w)[kPanels]) {
+  add_pair<1>(sums[0], base, 0, w);
+  add_pair<1>(sums[1], base, steps[0], w);
+  add_pair<2>(sums[2], base, steps[0], w);
+  add_pair<1>(sums[3], base, steps[1], w);
+  add_pair<4>(sums[4], base, steps[0], w);
+  add_pair<1>(sums[5], base, steps[2], w);
+  add_pair<2>(sums[6], base, steps[1], w);
+}
+
 // M tiles (14 or 7) of one place times 32 columns. pitch: bytes from one tile to the next.
 template <std::size_t M>
 [[gnu::noinline]] void products(const std::int16_t* v, std::size_t pitch, const std::int16_t* w, std::size_t panel,
@@ -139,42 +123,17 @@ template <std::size_t M>
 #pragma GCC unroll 14  // all of them: CTK_UNROLL stops at 8
   for (std::size_t i = 0; i < M; ++i) acc[i][0] = acc[i][1] = _mm512_setzero_si512();
   const char* a = reinterpret_cast<const char*>(v);
-  const std::size_t three = 3 * pitch, five = 5 * pitch, none = 0;
+  const std::size_t steps[] = {pitch, 3 * pitch, 5 * pitch};
   for (std::size_t p = 0; p < pairs; ++p, w += 2 * kColumns, a += sizeof(std::int32_t)) {
     const __m512i both[kPanels] = {_mm512_loadu_si512(w), _mm512_loadu_si512(w + panel)};
-    add_pair<1>(acc[0], a, none, both);
-    add_pair<1>(acc[1], a, pitch, both);
-    add_pair<2>(acc[2], a, pitch, both);
-    add_pair<1>(acc[3], a, three, both);
-    add_pair<4>(acc[4], a, pitch, both);
-    add_pair<1>(acc[5], a, five, both);
-    add_pair<2>(acc[6], a, three, both);
-    if constexpr (M == kRows) {
-      const char* next = a + 7 * pitch;
-      add_pair<1>(acc[7], next, none, both);
-      add_pair<1>(acc[8], next, pitch, both);
-      add_pair<2>(acc[9], next, pitch, both);
-      add_pair<1>(acc[10], next, three, both);
-      add_pair<4>(acc[11], next, pitch, both);
-      add_pair<1>(acc[12], next, five, both);
-      add_pair<2>(acc[13], next, three, both);
-    }
+    add_seven(acc, a, steps, both);
+    if constexpr (M == kRows) add_seven(acc + kHalf, a + kHalf * pitch, steps, both);
   }
 #pragma GCC unroll 14
   for (std::size_t i = 0; i < M; ++i) {
     _mm512_storeu_si512(sums + i * kSumsPitch, acc[i][0]);
     _mm512_storeu_si512(sums + i * kSumsPitch + kColumns, acc[i][1]);
   }
-}
-
-// y = A^T m, A^T = [1 1 1 1 1 0; 0 1 -1 2 -2 0; 0 1 1 4 4 0; 0 1 -1 8 -8 8].
-inline void transform_out(const __m512i (&m)[kSide], __m512i (&y)[kTile]) {
-  const __m512i near_sum = _mm512_add_epi32(m[1], m[2]), near = _mm512_sub_epi32(m[1], m[2]);
-  const __m512i far_sum = _mm512_add_epi32(m[3], m[4]), far = _mm512_sub_epi32(m[3], m[4]);
-  y[0] = _mm512_add_epi32(_mm512_add_epi32(m[0], near_sum), far_sum);
-  y[1] = _mm512_add_epi32(near, _mm512_slli_epi32(far, 1));
-  y[2] = _mm512_add_epi32(near_sum, _mm512_slli_epi32(far_sum, 2));
-  y[3] = _mm512_add_epi32(near, _mm512_slli_epi32(_mm512_add_epi32(far, m[5]), 3));
 }
 
 // What the pixels of a panel of 16 columns share.
@@ -202,8 +161,8 @@ Panel panel_at(const WinogradBlock& b, std::size_t column, std::size_t n_end) {
 // Sums m [places][32] of the tile in row ty, column tx to its pixels of a panel.
 [[gnu::noinline]] void finish_tile(const WinogradBlock& b, const Finish512& finish, const Panel& panel,
                                    const std::int32_t* m, std::size_t ty, std::size_t tx) {
-  const __m512i inverse = _mm512_set1_epi32(0x38e38e39);  // of 9 modulo 2^32
-  __m512i rows[kTile][kSide];                             // A^T m
+  const __m512i inverse = _mm512_set1_epi32(kInverseOf9);
+  __m512i rows[kTile][kSide];  // A^T m
   CTK_UNROLL
   for (std::size_t x = 0; x < kSide; ++x) {
     __m512i in[kSide], out[kTile];
