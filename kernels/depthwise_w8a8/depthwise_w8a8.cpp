@@ -114,12 +114,16 @@ void run_rows(const DepthwiseIntRow& row, const ConvShape& s, const void* packed
   }
 }
 
+// Columns behind the input that a 3x3 window reads; not above 0: none.
+std::int64_t columns_past(const ConvShape& s) {
+  return (s.out_width - 1) * s.stride_width + 3 - s.pad_left - s.in_width;
+}
+
 // Output columns times stride reach over at most one column of padding on either side.
 bool reads_in_place(const DepthwiseIntRow& row, const ConvShape& s) {
-  const std::int64_t past = (s.out_width - 1) * s.stride_width + 3 - s.pad_left - s.in_width;
   return row.run_window != nullptr && s.kernel_height == 3 && s.kernel_width == 3 && !s.is_transposed &&
          s.dilation_height == 1 && s.dilation_width == 1 && (s.stride_width == 1 || s.stride_width == 2) &&
-         s.pad_left <= 1 && past <= 1 && s.in_channels % 16 == 0 && s.out_width > 0;
+         s.pad_left <= 1 && columns_past(s) <= 1 && s.in_channels % 16 == 0 && s.out_width > 0;
 }
 
 std::size_t padding_bytes(const ConvShape& s) {
@@ -137,7 +141,7 @@ void run_windows(const DepthwiseIntRow& row, const ConvShape& s, const void* pac
   window.stride = size(s.stride_width);
   window.padding = padding;
   window.pads_left = s.pad_left == 1;
-  window.pads_right = (s.out_width - 1) * s.stride_width + 3 - s.pad_left > s.in_width;
+  window.pads_right = columns_past(s) > 0;
   window.packed = packed;
   for (std::int64_t o = begin; o < end; ++o) {
     const std::int64_t image = o / s.out_height, first = o % s.out_height * vertical.step();

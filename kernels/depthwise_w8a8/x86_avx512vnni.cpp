@@ -72,9 +72,8 @@ struct Block {
   Four<V> bias;
   typename V::Float multiplier[kVectors];
   typename V::Int zero, low, high;
-  bool is_plain;  // as is_plain16() has it, of all
-  std::int32_t some_bias[kNarrow];
-  float some_multiplier[kNarrow];
+  bool is_plain;    // as is_plain16() has it, of all
+  Finish16 finish;  // unless it is
 };
 
 template <class V>
@@ -86,13 +85,15 @@ Block<V> block_at(const EpilogueInt& e, const void* packed, std::size_t tap_coun
   b.channels = channels - channel < V::kBytes ? channels - channel : V::kBytes;
   const std::int32_t* bias = e.bias + channel;
   const float* multiplier = e.multiplier + channel;
+  std::int32_t some_bias[kNarrow];
+  float some_multiplier[kNarrow];
   if (b.channels < V::kBytes) {  // narrow then
-    std::memset(b.some_bias, 0, sizeof(b.some_bias));
-    std::memset(b.some_multiplier, 0, sizeof(b.some_multiplier));
-    std::memcpy(b.some_bias, bias, b.channels * sizeof(bias[0]));
-    std::memcpy(b.some_multiplier, multiplier, b.channels * sizeof(multiplier[0]));
-    bias = b.some_bias;
-    multiplier = b.some_multiplier;
+    std::memset(some_bias, 0, sizeof(some_bias));
+    std::memset(some_multiplier, 0, sizeof(some_multiplier));
+    std::memcpy(some_bias, bias, b.channels * sizeof(bias[0]));
+    std::memcpy(some_multiplier, multiplier, b.channels * sizeof(multiplier[0]));
+    bias = some_bias;
+    multiplier = some_multiplier;
   }
   b.is_plain = b.channels == V::kBytes;
   CTK_UNROLL
@@ -103,6 +104,7 @@ Block<V> block_at(const EpilogueInt& e, const void* packed, std::size_t tap_coun
   for (std::size_t c = 0; c < b.channels && b.is_plain; c += kNarrow) {
     b.is_plain = is_plain16(e, _mm256_loadu_ps(multiplier + c), _mm256_loadu_ps(multiplier + c + 8), kNarrow);
   }
+  if (!b.is_plain) b.finish = finish16_of(e);
   b.zero = V::every_word(e.zero_point);
   b.low = V::every_byte(e.low);
   b.high = V::every_byte(e.high);
@@ -127,7 +129,6 @@ inline void add(Four<V>& to, const Four<V>& from, const Four<V>& x, const char* 
 template <class V>
 [[gnu::noinline]] void finish_any(const EpilogueInt& e, const Block<V>& b, std::size_t channels, std::size_t x,
                                   const Four<V>& sums, void* y) {
-  const Finish16 finish = finish16_of(e);
   std::int32_t acc[kVectors][V::kBytes / 4];
   float by[kVectors][V::kBytes / 4];
   for (std::size_t i = 0; i < kVectors; ++i) {
@@ -139,7 +140,7 @@ template <class V>
     const __m256i acc1 = _mm256_loadu2_m128i(lane_at(acc[3] + at, 0), lane_at(acc[2] + at, 0));
     const __m256 by0 = _mm256_loadu2_m128(by[1] + at, by[0] + at), by1 = _mm256_loadu2_m128(by[3] + at, by[2] + at);
     const std::size_t left = b.channels - c;
-    store16(finish, e, acc0, acc1, by0, by1, x, b.channel + c, left < kNarrow ? left : kNarrow, y, channels);
+    store16(b.finish, e, acc0, acc1, by0, by1, x, b.channel + c, left < kNarrow ? left : kNarrow, y, channels);
   }
 }
 
